@@ -125,6 +125,42 @@ fn a_stopped_run_is_resumed_and_its_results_become_pages() -> io::Result<()> {
 }
 
 #[test]
+fn records_are_judged_again_without_a_run() -> io::Result<()> {
+    let dir = tempfile::tempdir()?;
+    let lab = |arguments: &[&str]| {
+        let run = Command::new(AIRTCP).current_dir(dir.path()).arg("lab").args(arguments).output();
+        run.map(|output| (output.status.code(), text(&output.stdout), text(&output.stderr)))
+    };
+    let (code, first, said) = lab(&["run", "self/loss", "--seeds", "2", "--out", "results"])?;
+    assert_eq!(code, Some(0), "{said}");
+    let judge = ["run", "self/loss", "--records", "results", "--out", "again"];
+    let (code, again, said) = lab(&judge)?;
+    assert_eq!((code, &again), (Some(0), &first), "{said}");
+    for file in ["records.jsonl", "table.md", "loss.svg", "summary.json"] {
+        let read =
+            |out: &str| fs::read_to_string(dir.path().join(out).join("self/loss").join(file));
+        assert_eq!(read("again")?, read("results")?, "{file}");
+    }
+    // Without its last line, the records lack a run.
+    let path = dir.path().join("results/self/loss/records.jsonl");
+    let records = fs::read_to_string(&path)?;
+    let lines: Vec<_> = records.lines().collect();
+    fs::write(&path, lines[..lines.len() - 1].join("\n"))?;
+    let (code, _, said) = lab(&["run", "self/loss", "--records", "results"])?;
+    assert_eq!(code, Some(1), "{said}");
+    let place = format!("results/self/loss/records.jsonl:{}: the record of ", lines.len());
+    assert!(said.contains(&place) && said.contains("seed 2 is missing: run the"), "{said}");
+    // Settings are those of the records.
+    let (code, _, said) = lab(&["run", "self/loss", "--records", "results", "--seeds", "3"])?;
+    assert_eq!(code, Some(2));
+    assert!(said.contains("--records") && said.contains("--seeds"), "{said}");
+    let (code, _, said) = lab(&["run", "self/loss", "--records", "nothing"])?;
+    assert_eq!(code, Some(1));
+    assert!(said.contains("nothing/self/loss: No such file or directory"), "{said}");
+    Ok(())
+}
+
+#[test]
 fn an_experiment_file_runs_and_its_mistakes_have_positions() -> io::Result<()> {
     let root = env!("CARGO_MANIFEST_DIR");
     let dir = tempfile::tempdir()?;

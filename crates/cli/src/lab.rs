@@ -81,6 +81,14 @@ struct RunArgs {
     /// make links late [default: one per core, one for real runs]
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = value::threads)]
     threads: Option<NonZero<usize>>,
+    /// Judge the records that an earlier run wrote to this --out directory, instead of running:
+    /// tables, verdicts and pictures anew, with its settings
+    #[arg(
+        long,
+        value_name = "DIR",
+        conflicts_with_all = ["seeds", "candidate", "seconds", "resume", "live"]
+    )]
+    records: Option<PathBuf>,
     /// Show the progress on a page at http://ADDR/ while the command runs: a port of 127.0.0.1, or
     /// ADDRESS:PORT. No login
     #[arg(long, value_name = "ADDR", value_parser = live::address)]
@@ -105,6 +113,7 @@ impl LabArgs {
     fn is_real(&self) -> bool {
         match &self.command {
             LabCommand::List(_) | LabCommand::Results(_) => false,
+            LabCommand::Run(args) if args.records.is_some() => false,
             LabCommand::Run(args) => args.names.iter().filter(|name| !is_file(name)).any(|name| {
                 airtcp_lab::select(&[name])
                     .is_ok_and(|selected| selected.iter().any(|e| e.ground == Ground::Real))
@@ -220,8 +229,8 @@ impl Job {
     /// Returns the approximate run time in seconds, if it is known.
     fn about(&self, plan: &Plan) -> Option<u64> {
         match self {
-            Self::Listed(experiment) => Some(about(experiment, plan)),
-            Self::Own(_) => None,
+            Self::Listed(experiment) if plan.records.is_none() => Some(about(experiment, plan)),
+            _ => None,
         }
     }
 
@@ -295,6 +304,7 @@ fn run_experiments(args: &RunArgs) -> anyhow::Result<()> {
         candidate: args.candidate.clone(),
         length: args.seconds,
         done: RunCounter::default(),
+        records: args.records.clone(),
     };
     let jobs = jobs(&args.names)?;
     refuse_unused(&plan, &jobs)?;

@@ -30,6 +30,11 @@ pub(crate) fn less(label: &str) -> String {
     format!("{label} (less is better)")
 }
 
+/// An axis of goodput in Mbit/s.
+pub(crate) fn goodput() -> Axis {
+    linear(&more("goodput, Mbit/s"))
+}
+
 /// A column of a table of dots. The hint says which direction is better.
 pub(crate) fn column(axis: Axis, hint: &str) -> Column {
     Column { axis, hint: hint.to_owned() }

@@ -68,6 +68,16 @@ pub enum LabError {
         /// The reason.
         source: serde_json::Error,
     },
+    /// The records of an earlier run are not those of this experiment.
+    #[error("{}:{line}: {what}: run the experiment again, without --records", path.display())]
+    Records {
+        /// The file.
+        path: PathBuf,
+        /// The line number, from 1.
+        line: usize,
+        /// The mistake.
+        what: String,
+    },
     /// A folder contains no results.
     #[error("{}: no results of `airtcp lab run --out` in it", path.display())]
     NoResults {

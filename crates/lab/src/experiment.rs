@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 use std::num::NonZero;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -9,7 +10,9 @@ use std::time::Duration;
 use airtcp_recovery::Combination;
 use serde::{Deserialize, Serialize};
 
-use crate::{Findings, LabError, Report};
+use crate::report::{Heading, RECORDS_FILE};
+use crate::study::Recorded;
+use crate::{Findings, LabError, Report, Results};
 
 /// An experiment: one file that defines one of these constants, and a line in the
 /// [registry](crate::EXPERIMENTS).
@@ -47,10 +50,11 @@ pub enum Kind {
 }
 
 /// Whether an experiment is simulated or real.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Ground {
     /// In virtual time: the same seed always gives the same bytes.
+    #[default]
     Simulated,
     /// With real packets between network namespaces, in real time.
     Real,
@@ -99,6 +103,9 @@ pub struct Plan {
     pub length: Option<Duration>,
     /// Counts the runs of the experiments. A clone shows the progress of a long experiment.
     pub done: RunCounter,
+    /// A folder that [`Report::write`] wrote to: nothing runs, and the records there are judged.
+    /// The number of repetitions, the candidate and the length are theirs.
+    pub records: Option<PathBuf>,
 }
 
 impl Plan {
@@ -118,6 +125,25 @@ impl Plan {
         }
         command
     }
+
+    /// Sets the repetitions, the candidate and the length to those of a command line of
+    /// [`command`](Self::command).
+    fn with_settings(self, command: &str) -> Self {
+        let mut plan = Self { seeds: None, candidate: None, length: None, ..self };
+        let words: Vec<&str> = command.split_whitespace().collect();
+        for words in words.windows(2) {
+            match words[0] {
+                "--seeds" => plan.seeds = words[1].parse().ok(),
+                "--candidate" => plan.candidate = words[1].parse().ok(),
+                "--seconds" => {
+                    let seconds = words[1].parse().ok();
+                    plan.length = seconds.and_then(|s| Duration::try_from_secs_f64(s).ok());
+                }
+                _ => {}
+            }
+        }
+        plan
+    }
 }
 
 /// The settings for the run of one experiment.
@@ -135,14 +161,52 @@ pub struct Run {
     pub length: Option<Duration>,
     /// See [`Plan::done`].
     pub done: RunCounter,
+    /// Whether the experiment is simulated or real.
+    pub ground: Ground,
+    /// The records to judge.
+    pub(crate) recorded: Option<Arc<Recorded>>,
 }
 
 impl Run {
     /// Returns the settings of `plan` for an experiment that has `seeds` repetitions by default.
-    pub(crate) fn new(plan: &Plan, seeds: u64) -> Self {
+    fn new(plan: &Plan, ground: Ground, seeds: u64) -> Self {
         let seeds = plan.seeds.unwrap_or(seeds).max(1);
         let Plan { threads, is_small, candidate, length, done, .. } = plan.clone();
-        Self { seeds, threads, is_small, candidate, length, done }
+        Self { seeds, threads, is_small, candidate, length, done, ground, recorded: None }
+    }
+
+    /// Runs `body` with the settings of `plan`, or judges the records that the plan names.
+    ///
+    /// # Errors
+    ///
+    /// The error of `body`; there are no records, or they are not those of this experiment.
+    pub(crate) fn report(
+        plan: &Plan,
+        experiment: Heading,
+        (command, seeds): (String, u64),
+        body: impl FnOnce(&Self) -> Result<Findings, LabError>,
+    ) -> Result<Report, LabError> {
+        let Some(dir) = plan.records.as_ref().map(|dir| dir.join(&experiment.name)) else {
+            let run = Self::new(plan, experiment.ground, seeds);
+            return Ok(Report { command, seeds: run.seeds, findings: body(&run)?, experiment });
+        };
+        let results = Results::read(&[&dir])?;
+        let missing = || LabError::NoResults { path: dir.clone() };
+        let earlier = results.get(&experiment.name).ok_or_else(missing)?;
+        let recorded = Arc::new(Recorded::read(&dir.join(RECORDS_FILE))?);
+        let plan = plan.clone().with_settings(&earlier.command);
+        let run = Self {
+            recorded: Some(recorded.clone()),
+            ..Self::new(&plan, experiment.ground, earlier.seeds)
+        };
+        let mut findings = body(&run)?;
+        findings.records = recorded.end()?;
+        Ok(Report { experiment, command: earlier.command.clone(), seeds: run.seeds, findings })
+    }
+
+    /// Returns an error if the experiment is judged from records, and thus runs nothing.
+    pub(crate) fn may_run(&self) -> Result<(), LabError> {
+        self.recorded.as_ref().map_or(Ok(()), |recorded| Err(recorded.incomplete()))
     }
 
     /// Returns `full`, or a hundredth of it, rounded up, in a small run.
@@ -187,10 +251,7 @@ impl Experiment {
     /// The experiment cannot be completed. A claim that does not hold is not an error.
     pub fn run(&self, plan: &Plan) -> Result<Report, LabError> {
         let own = if plan.is_small { Self::SMALL_SEEDS } else { self.seeds };
-        let run = Run::new(plan, own);
-        let command = plan.command(self.name);
-        let findings = (self.body)(&run)?;
-        Ok(Report { experiment: self.into(), command, seeds: run.seeds, findings })
+        Run::report(plan, self.into(), (plan.command(self.name), own), self.body)
     }
 }
 
@@ -212,5 +273,10 @@ mod tests {
             plan.command("senders/goodput"),
             "airtcp lab run senders/goodput --seeds 5 --candidate le/bbr3/rr --seconds 12.5"
         );
+        let again = Plan::default().with_settings(&plan.command("senders/goodput"));
+        assert_eq!(again.command("senders/goodput"), plan.command("senders/goodput"));
+        let own =
+            Plan { seeds: Some(9), ..Plan::default() }.with_settings("airtcp lab run le/fig4");
+        assert_eq!(own.command("le/fig4"), "airtcp lab run le/fig4");
     }
 }

@@ -1,16 +1,17 @@
 //! The findings of an experiment: records, a table, pictures, and its claims with their verdicts.
 
 use std::borrow::Cow;
-use std::ops::Not;
+use std::ops::{Not, RangeInclusive};
 
 use airtcp_sim::Interval;
-use airtcp_trace::figure::Graph;
+use airtcp_trace::figure::{Axis, Graph, Series};
 use serde::{Deserialize, Serialize};
 use serde_json::value::{RawValue, to_raw_value};
 
-use crate::study::{Fields, Grid, Point, Record};
+use crate::real::{Course, Done};
+use crate::study::{Fields, Grid, Runs, Sample};
 use crate::theory::{self, Bound};
-use crate::{Drawing, LabError, Table};
+use crate::{Drawing, LabError, Run, Table, draw, simulate};
 
 /// The findings of an experiment.
 #[derive(Clone, Debug)]
@@ -151,7 +152,67 @@ impl Findings {
     ///
     /// None: every value can be encoded as JSON.
     pub(crate) fn record_fields(&mut self, seed: u64, fields: &Fields) -> Result<(), LabError> {
-        self.record(&Record { seed, point: &Point::default(), axes: &[], fields })
+        self.record(&Fields::default().with("seed", seed).and(fields.clone()))
+    }
+
+    /// Returns the runs of the case `place` with these seeds, and adds a record of each: the seed,
+    /// `place`, and the measurements. If the experiment is judged from records, takes the next ones
+    /// instead of calling `runs`: they have to be of this case.
+    ///
+    /// # Errors
+    ///
+    /// The error of `runs`, or of the first record of another case.
+    pub(crate) fn sample(
+        &mut self,
+        run: &Run,
+        seeds: RangeInclusive<u64>,
+        place: &Fields,
+        runs: impl FnOnce() -> Result<Vec<Fields>, LabError>,
+    ) -> Result<Sample, LabError> {
+        if let Some(recorded) = &run.recorded {
+            return recorded.take(seeds, [place.iter()]).map(Sample);
+        }
+        let runs = runs()?.into_iter().map(|fields| place.clone().and(fields));
+        let runs: Vec<Fields> = runs.collect();
+        for (seed, fields) in seeds.zip(&runs) {
+            self.record_fields(seed, fields)?;
+        }
+        Ok(Sample(runs))
+    }
+
+    /// Runs a course until its link is on time, at most three times, and returns the run of the
+    /// case `place` with this seed, like [`sample`](Self::sample).
+    ///
+    /// # Errors
+    ///
+    /// The testbed or a transfer failed, or the next record is of another case.
+    pub(crate) fn transfer(
+        &mut self,
+        run: &Run,
+        seed: u64,
+        place: &Fields,
+        course: &Course,
+        fields: impl Fn(&Done) -> Fields,
+    ) -> Result<Fields, LabError> {
+        let one = || Ok(vec![fields(&course.run_in_time(run)?)]);
+        let Sample(mut runs) = self.sample(run, seed..=seed, place, one)?;
+        Ok(runs.pop().unwrap_or_default())
+    }
+
+    /// Calls `one` for every seed, on all cores, and returns the runs like
+    /// [`sample`](Self::sample).
+    ///
+    /// # Errors
+    ///
+    /// The error of the first run that failed, or of the first record of another case.
+    pub(crate) fn measure(
+        &mut self,
+        run: &Run,
+        place: &Fields,
+        one: impl Fn(u64) -> Result<Fields, LabError> + Sync,
+    ) -> Result<Sample, LabError> {
+        let all = || simulate::spread(run, run.seeds as usize, |job| one(job as u64 + 1));
+        self.sample(run, 1..=run.seeds, place, all)
     }
 
     /// Adds a claim. In a self-check, a claim that does not hold fails the check.
@@ -205,9 +266,7 @@ impl Findings {
     pub(crate) fn rows(&mut self, grid: &Grid, axes: &[&str], fields: &[(&str, f64, usize)]) {
         for row in grid.all().rows(axes) {
             let place = axes.iter().map(|axis| row.text(axis));
-            let means =
-                fields.iter().map(|&(field, unit, decimals)| row.show(field, unit, decimals));
-            self.table.add(place.chain(means).collect());
+            self.table.add(place.chain(row.cells(fields)).collect());
         }
     }
 
@@ -219,6 +278,17 @@ impl Findings {
     /// Adds a picture.
     pub fn picture(&mut self, name: impl Into<Cow<'static, str>>, graph: impl Into<Graph>) {
         self.pictures.push(Picture { name: name.into(), graph: graph.into() });
+    }
+
+    /// Adds a picture of these lines, with its title and its axes.
+    pub(crate) fn plot(
+        &mut self,
+        name: impl Into<Cow<'static, str>>,
+        title: impl Into<String>,
+        (x, y): (Axis, Axis),
+        series: impl IntoIterator<Item = Series>,
+    ) {
+        self.picture(name, draw::figure(title, x, y, series));
     }
 
     /// Returns the claims that do not hold.

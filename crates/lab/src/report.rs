@@ -12,6 +12,9 @@ use crate::{
     Claim, EXPERIMENTS, Experiment, Findings, Ground, Kind, LabError, Picture, Table, Verdict,
 };
 
+/// The file with the records in the folder of an experiment's results.
+pub(crate) const RECORDS_FILE: &str = "records.jsonl";
+
 /// The name, description and source of an experiment.
 #[derive(Clone, Debug)]
 pub struct Heading {
@@ -140,10 +143,8 @@ impl Report {
         for record in &self.findings.records {
             let _ = writeln!(records, "{}", record.get());
         }
-        let mut files = vec![
-            ("records.jsonl".to_owned(), records),
-            ("table.md".to_owned(), self.to_markdown()),
-        ];
+        let mut files =
+            vec![(RECORDS_FILE.to_owned(), records), ("table.md".to_owned(), self.to_markdown())];
         for picture in &self.findings.pictures {
             files.push((picture.drawing().file, picture.graph.to_svg()));
         }

@@ -44,12 +44,14 @@ pub(crate) fn watched<O: Observer + Send>(
 ///
 /// # Errors
 ///
-/// The error of the first job that failed.
+/// The error of the first job that failed; [`LabError::Records`] if the experiment is judged from
+/// records.
 pub(crate) fn spread<T: Send>(
     run: &Run,
     jobs: usize,
     one: impl Fn(usize) -> Result<T, LabError> + Sync,
 ) -> Result<Vec<T>, LabError> {
+    run.may_run()?;
     let threads = run.threads.map_or(0, NonZero::get);
     on_threads(threads, jobs, |job| one(job).inspect(|_| run.done.add()))
 }

@@ -88,6 +88,6 @@ fn one(seed: u64, ber: f64, packets: u64) -> Result<Fields, LabError> {
         hit += u64::from(ones > 0);
     });
     let counted = link.counters(Way::Forth).corrupted;
-    let fields = Fields::default().with("bits", packets * BITS).with("flipped", flipped);
+    let fields = fields! { bits: packets * BITS, flipped };
     Ok(fields.with("packets", packets).with("hit", hit).with("counted", counted))
 }

@@ -53,7 +53,7 @@ fn body(run: &Run) -> Result<Findings, LabError> {
             runs[(length.div_ceil(step) - 1).min(BINS - 1)] += 1;
             odd += u64::from(!length.is_multiple_of(step));
         }
-        let fields = Fields::default().with("link", link).with("runs_of", what).with("step", step);
+        let fields = fields! { link, runs_of: what, step };
         Ok(fields.with("runs", runs).with("odd", odd))
     })?;
     grid.record(&mut findings, &[])?;
@@ -87,8 +87,12 @@ fn body(run: &Run) -> Result<Findings, LabError> {
             series.push(draw::series(law.link, Style::Marks, measured));
         }
     }
-    let (x, y) = (draw::linear("length, packets"), draw::log("runs"));
-    findings.picture("bursts", draw::figure("Runs of lost packets", x, y, series));
+    findings.plot(
+        "bursts",
+        "Runs of lost packets",
+        (draw::linear("length, packets"), draw::log("runs")),
+        series,
+    );
     Ok(findings)
 }
 

@@ -1,7 +1,5 @@
 //! Compares our CUBIC with the kernel's, over links that exercise different parts of the algorithm.
 
-use serde::Serialize;
-
 use crate::prelude::*;
 use crate::real::{self, Course, Tcp, times};
 
@@ -74,19 +72,6 @@ const RATIO: (f64, f64) = (0.85, 1.15);
 /// The queue of ACKs is never full.
 const BACK: &str = "limit 1000";
 
-#[derive(Serialize)]
-struct Record<'a> {
-    seed: u64,
-    case: &'a str,
-    sender: &'a str,
-    goodput: f64,
-    retransmissions: u64,
-    lost: u64,
-    queue_dropped: u64,
-    /// The 99th percentile of the link's packet lateness, in seconds.
-    lateness: f64,
-}
-
 /// Returns the senders. The others are compared with the first. The last is not expected to be
 /// equal: it shows the effect of an alpha of 1.
 fn senders() -> [(&'static str, Tcp); 4] {
@@ -157,9 +142,13 @@ fn body(run: &Run) -> Result<Findings, LabError> {
     let names: Vec<_> = (1..).zip(&CASES).map(|(n, case)| format!("{n} {}", case.name)).collect();
     let series = senders[1..].iter().zip(points);
     let series = series.map(|((name, _), points)| draw::series(*name, Style::Marks, points));
-    let (x, y) = (draw::linear(&names.join(", ")), draw::linear("ratio, 95 %"));
     let title = "Goodput over that of Linux' cubic";
-    findings.picture("cubic", draw::figure(title, x, y, series));
+    findings.plot(
+        "cubic",
+        title,
+        (draw::linear(&names.join(", ")), draw::linear("ratio, 95 %")),
+        series,
+    );
     Ok(findings)
 }
 
@@ -178,19 +167,18 @@ fn measure(
             let forth = format!("{} {} only payload seed {seed}", case.path, case.forth);
             let back = format!("{} {BACK}", case.path);
             let course = Course::to_linux(tcp, (&forth, &back), (warm_up, end))?;
-            let done = course.run_in_time(run)?;
-            late += u64::from(!done.is_in_time(&course));
-            findings.record(&Record {
-                seed,
-                case: case.name,
-                sender: name,
-                goodput: done.goodput(),
-                retransmissions: done.retransmissions(),
-                lost: done.link.channel_lost,
-                queue_dropped: done.link.queue_dropped,
-                lateness: done.lateness,
+            let place = fields! { case: case.name, sender: *name };
+            let one = findings.transfer(run, seed, &place, &course, |done| {
+                fields! {
+                    goodput: done.goodput(),
+                    retransmissions: done.retransmissions(),
+                    lost: done.link.channel_lost,
+                    queue_dropped: done.link.queue_dropped,
+                    lateness: done.lateness,
+                }
             })?;
-            goodputs.push(done.goodput());
+            late += u64::from(course.was_late(&one));
+            goodputs.extend(one.number("goodput"));
         }
     }
     Ok((goodputs, late))

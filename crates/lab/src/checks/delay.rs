@@ -1,6 +1,5 @@
 //! Checks the delay of packets on the delay line.
 
-use serde::Serialize;
 use statrs::distribution::{ContinuousCDF, Normal};
 
 use crate::prelude::*;
@@ -52,19 +51,6 @@ const LAWS: [Law; 3] = [
 /// A share of the packets has an additional normally distributed delay.
 const DELAYED: &str = "delay 50ms delayed 10% 25ms 8ms";
 
-#[derive(Serialize)]
-struct Record<'a> {
-    seed: u64,
-    link: &'a str,
-    packets: u64,
-    /// In milliseconds.
-    mean: f64,
-    min: f64,
-    max: f64,
-    /// The number of packets between the theoretical quantiles, which contain equal shares.
-    bins: Vec<u64>,
-}
-
 fn body(run: &Run) -> Result<Findings, LabError> {
     let packets = run.scaled(PACKETS);
     let mut findings = Findings::new("link | mean, ms | theory | distribution");
@@ -75,7 +61,7 @@ fn body(run: &Run) -> Result<Findings, LabError> {
             let delays = delays(&format!("{} seed {seed}", law.link), packets)?;
             let own = histogram(&delays, law.quantile);
             bins.iter_mut().zip(&own).for_each(|(all, own)| *all += own);
-            findings.record(&record(seed, law.link, &delays, own))?;
+            findings.record_fields(seed, &fields(law.link, &delays, own))?;
             all.extend(delays);
         }
         let trials = Trials {
@@ -95,8 +81,12 @@ fn body(run: &Run) -> Result<Findings, LabError> {
         series.extend(curves(law, all));
     }
     delayed(run, packets, &mut findings)?;
-    let (x, y) = (draw::linear("delay, ms"), draw::linear("share of packets up to it"));
-    findings.picture("delay", draw::figure("Delay of packets", x, y, series));
+    findings.plot(
+        "delay",
+        "Delay of packets",
+        (draw::linear("delay, ms"), draw::linear("share of packets up to it")),
+        series,
+    );
     Ok(findings)
 }
 
@@ -109,7 +99,7 @@ fn delayed(run: &Run, packets: u64, findings: &mut Findings) -> Result<(), LabEr
         let late: Vec<f64> = delays.iter().filter(|d| **d > 50.0).map(|d| d - 50.0).collect();
         let own = histogram(&late, later);
         bins.iter_mut().zip(&own).for_each(|(all, own)| *all += own);
-        findings.record(&record(seed, DELAYED, &late, own))?;
+        findings.record_fields(seed, &fields(DELAYED, &late, own))?;
         all.extend(late);
     }
     let share = Trials::share(all.len() as u64, packets * run.seeds, 0.1);
@@ -124,11 +114,12 @@ fn delayed(run: &Run, packets: u64, findings: &mut Findings) -> Result<(), LabEr
     Ok(())
 }
 
-fn record<'a>(seed: u64, link: &'a str, delays: &[f64], bins: Vec<u64>) -> Record<'a> {
-    Record {
-        seed,
+/// Returns the measurements of some delays in ms: `bins` are the numbers between the theoretical
+/// quantiles, which contain equal shares.
+fn fields(link: &str, delays: &[f64], bins: Vec<u64>) -> Fields {
+    fields! {
         link,
-        packets: delays.len() as u64,
+        packets: delays.len(),
         mean: delays.iter().sum::<f64>() / delays.len() as f64,
         min: delays.iter().copied().fold(f64::INFINITY, f64::min),
         max: delays.iter().copied().fold(0.0, f64::max),

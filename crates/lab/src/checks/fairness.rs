@@ -26,7 +26,7 @@ fn body(run: &Run) -> Result<Findings, LabError> {
         let scenario = scenario(&point.text("combination"), count, run.is_small)?;
         let result = simulate::once(simulate::staggered(&scenario, seed), seed)?;
         let goodputs: Vec<f64> = result.flows.iter().map(|flow| flow.goodput).collect();
-        Ok(Fields::default().with("jain", result.jain).with("goodputs", goodputs))
+        Ok(fields! { jain: result.jain, goodputs })
     })?;
     grid.record(&mut findings, &["combination", "flows"])?;
     for row in grid.all().rows(&["combination", "flows"]) {
@@ -42,9 +42,8 @@ fn body(run: &Run) -> Result<Findings, LabError> {
         findings.table.row([combination, count, shown, row.show("goodputs", 1e-6, 3)]);
     }
     let lines = grid.all().lines("combination", "flows", ("jain", 1.0));
-    let (x, y) = (draw::linear("flows"), draw::linear("Jain's index"));
     let title = "Fairness between flows of the same sender";
-    findings.picture("fairness", draw::figure(title, x, y, lines));
+    findings.plot("fairness", title, (draw::linear("flows"), draw::linear("Jain's index")), lines);
     Ok(findings)
 }
 

@@ -34,13 +34,14 @@ fn body(run: &Run) -> Result<Findings, LabError> {
         let result = simulate::once(scenario, seed)?;
         let dropped = result.links.iter().map(|link| link.counters.queue_dropped).sum::<u64>();
         let flow = &result.flows[0];
-        Ok(Fields::default()
-            .with("rate", rate * 1_000_000)
-            .with("queue_packets", queue)
-            .with("goodput", flow.goodput)
-            .with("limit", bits * MSS as f64 / MTU as f64)
-            .with("dropped", dropped)
-            .with("timeouts", flow.timeouts.unwrap_or(0)))
+        Ok(fields! {
+            rate: rate * 1_000_000,
+            queue_packets: queue,
+            goodput: flow.goodput,
+            limit: bits * MSS as f64 / MTU as f64,
+            dropped,
+            timeouts: flow.timeouts.unwrap_or(0),
+        })
     })?;
     grid.record(&mut findings, &["combination"])?;
     for row in grid.all().rows(&["combination", "mbit"]) {

@@ -2,7 +2,6 @@
 
 use airtcp_link::Way;
 use airtcp_types::{Instant, Node, PortId};
-use serde::Serialize;
 
 use crate::prelude::*;
 
@@ -30,15 +29,6 @@ const CASES: [(&str, &[u16], [u64; 2]); 5] = [
     ("rate 10mbit", &[0, 1], [1_000, 1_000]),
 ];
 
-#[derive(Serialize)]
-struct Record<'a> {
-    seed: u64,
-    link: &'a str,
-    busy_ports: &'a [u16],
-    seconds: u64,
-    frames: [u64; 2],
-}
-
 fn body(run: &Run) -> Result<Findings, LabError> {
     let seconds = run.scaled(SECONDS);
     let mut findings = Findings::new("link | busy | frames/s forth | back | theory");
@@ -54,7 +44,9 @@ fn body(run: &Run) -> Result<Findings, LabError> {
             link.handle_timeout(end);
             while link.poll_transmit(end).is_some() {}
             let frames = Way::BOTH.map(|way| link.counters(way).forwarded);
-            findings.record(&Record { seed, link: text, busy_ports: ports, seconds, frames })?;
+            let busy_ports: Vec<_> = ports.iter().copied().map(u64::from).collect();
+            let fields = fields! { link: text, busy_ports, seconds, frames: frames.to_vec() };
+            findings.record_fields(seed, &fields)?;
             if seed > 1 {
                 continue;
             }

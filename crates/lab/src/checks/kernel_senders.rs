@@ -1,7 +1,5 @@
 //! Compares the kernel's senders with ours, over the same emulated link.
 
-use serde::Serialize;
-
 use crate::prelude::*;
 use crate::real::{BACK, Course, LINK, Tcp, times};
 
@@ -32,19 +30,6 @@ fn senders() -> [(&'static str, Tcp); 5] {
     ]
 }
 
-#[derive(Serialize)]
-struct Record<'a> {
-    seed: u64,
-    sender: &'a str,
-    /// In per cent.
-    loss: f64,
-    goodput: f64,
-    lost: u64,
-    queue_dropped: u64,
-    /// The 99th percentile of the link's packet lateness, in seconds.
-    lateness: f64,
-}
-
 fn body(run: &Run) -> Result<Findings, LabError> {
     let mut findings = Findings::new("sender | 0 % | 0.1 % | 0.5 % | 1 % | 2 % | 5 % | 10 %");
     // A small run has only the first.
@@ -57,18 +42,17 @@ fn body(run: &Run) -> Result<Findings, LabError> {
             for seed in 1..=run.seeds {
                 let forth = format!("{LINK} loss {loss}% only payload seed {seed}");
                 let course = Course::to_linux(&tcp, (&forth, BACK), times(run, WARM_UP, END))?;
-                let done = course.run_in_time(run)?;
-                late += u64::from(!done.is_in_time(&course));
-                findings.record(&Record {
-                    seed,
-                    sender: name,
-                    loss,
-                    goodput: done.goodput(),
-                    lost: done.link.channel_lost,
-                    queue_dropped: done.link.queue_dropped,
-                    lateness: done.lateness,
+                let place = fields! { sender: name, loss };
+                let one = findings.transfer(run, seed, &place, &course, |done| {
+                    fields! {
+                        goodput: done.goodput(),
+                        lost: done.link.channel_lost,
+                        queue_dropped: done.link.queue_dropped,
+                        lateness: done.lateness,
+                    }
                 })?;
-                goodputs.push(done.goodput());
+                late += u64::from(course.was_late(&one));
+                goodputs.extend(one.number("goodput"));
             }
             let goodput = Interval::of(&goodputs);
             row.push(theory::show(&goodput, 1e-6, 2));
@@ -87,7 +71,6 @@ fn body(run: &Run) -> Result<Findings, LabError> {
          after up to three tries each."
     ));
     let title = "Senders over random loss, 100 Mbit/s, 20 ms";
-    let (x, y) = (draw::losses(), draw::log("goodput, Mbit/s"));
-    findings.picture("kernel-senders", draw::figure(title, x, y, series));
+    findings.plot("kernel-senders", title, (draw::losses(), draw::log("goodput, Mbit/s")), series);
     Ok(findings)
 }

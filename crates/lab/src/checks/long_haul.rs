@@ -52,6 +52,7 @@ struct Record<'a> {
 }
 
 fn body(run: &Run) -> Result<Findings, LabError> {
+    run.may_run()?;
     let mut findings = Findings::new(
         "sender | combination | s | Mbit/s | lost, KiB | sent again, KiB | over lost | time-outs",
     );

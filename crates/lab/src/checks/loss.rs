@@ -54,12 +54,13 @@ fn body(run: &Run) -> Result<Findings, LabError> {
         let law = &laws[point.number("law") as usize];
         let lost = feed::losses(&format!("{} seed {seed}", law.spec), packets)?;
         let lost = lost.iter().filter(|lost| **lost).count() as u64;
-        Ok(Fields::default()
-            .with("link", law.spec.as_str())
-            .with("packets", packets)
-            .with("lost", lost)
-            .with("share", lost as f64 / packets as f64)
-            .with("theory", law.share))
+        Ok(fields! {
+            link: law.spec.as_str(),
+            packets,
+            lost,
+            share: lost as f64 / packets as f64,
+            theory: law.share,
+        })
     })?;
     grid.record(&mut findings, &[])?;
     let mut points = Vec::new();

@@ -49,17 +49,18 @@ fn body(run: &Run) -> Result<Findings, LabError> {
         let (law, cycle, free) = (mathis(rtt, share), cycle(rtt, share), progress.goodput());
         // `held` is the share of the time in which time-outs stopped the sender; `free` and `cycle`
         // are for the rest of the time.
-        Ok(Fields::default()
-            .with("goodput", flow.goodput)
-            .with("rtt", rtt)
-            .with("law", law)
-            .with("ratio", flow.goodput / law)
-            .with("reductions", flow.reductions.unwrap_or(0))
-            .with("timeouts", flow.timeouts.unwrap_or(0))
-            .with("held", 1.0 - progress.time.as_secs_f64() / counted)
-            .with("free", free)
-            .with("cycle", cycle)
-            .with("free_ratio", free / cycle))
+        Ok(fields! {
+            goodput: flow.goodput,
+            rtt,
+            law,
+            ratio: flow.goodput / law,
+            reductions: flow.reductions.unwrap_or(0),
+            timeouts: flow.timeouts.unwrap_or(0),
+            held: 1.0 - progress.time.as_secs_f64() / counted,
+            free,
+            cycle,
+            free_ratio: free / cycle,
+        })
     })?;
     grid.record(&mut findings, &["profile", "loss"])?;
     for row in grid.all().rows(&["profile", "loss"]) {
@@ -96,9 +97,8 @@ fn body(run: &Run) -> Result<Findings, LabError> {
         series.push(draw::series(name, Style::Line, paper.each("loss").map(at).collect()));
     }
     findings.note(NOTE);
-    let (x, y) = (draw::log("loss, %"), draw::log("goodput, Mbit/s"));
     let title = "One sack/reno flow over random loss, RTT 50 ms";
-    findings.picture("mathis", draw::figure(title, x, y, series));
+    findings.plot("mathis", title, (draw::log("loss, %"), draw::log("goodput, Mbit/s")), series);
     Ok(findings)
 }
 

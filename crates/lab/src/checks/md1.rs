@@ -3,7 +3,6 @@
 use airtcp_link::Way;
 use airtcp_types::rng::Stream;
 use airtcp_types::{Instant, Node, PortId};
-use serde::Serialize;
 
 use crate::prelude::*;
 
@@ -22,27 +21,15 @@ const LOADS: [f64; 3] = [0.3, 0.6, 0.9];
 /// A packet that takes 1 ms on a link of 8 Mbit/s.
 const BYTES: usize = 1_000;
 
-#[derive(Serialize)]
-struct Record {
-    seed: u64,
-    load: f64,
-    packets: u64,
-    /// The mean number of waiting packets at an arrival.
-    waiting: f64,
-}
-
 fn body(run: &Run) -> Result<Findings, LabError> {
     let packets = run.scaled(PACKETS);
     let mut findings = Findings::new("load | packets that wait | theory");
     let mut points = Vec::new();
     for load in LOADS {
-        let mut means = Vec::new();
-        for seed in 1..=run.seeds {
-            let waiting = waiting(seed, load, packets)?;
-            findings.record(&Record { seed, load, packets, waiting })?;
-            means.push(waiting);
-        }
-        let measured = Interval::of(&means);
+        let measured = findings.measure(run, &fields! { load, packets }, |seed| {
+            Ok(fields! { waiting: waiting(seed, load, packets)? })
+        })?;
+        let measured = measured.mean("waiting");
         let expected = theory::md1_waiting(load);
         let verdict = theory::mean_is(expected, &measured)?;
         let shown = theory::show(&measured, 1.0, 4);

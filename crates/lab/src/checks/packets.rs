@@ -1,10 +1,10 @@
 //! Compares the simulator with real packets.
 
 use airtcp_link::Counters;
-use serde::Serialize;
 
 use crate::prelude::*;
-use crate::real::{Course, Done, Flow, Tcp, times};
+use crate::real::{Course, Flow, Tcp, times};
+use crate::study::Value;
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "self/packets",
@@ -38,20 +38,6 @@ const RATIO: (f64, f64) = (0.9, 1.1);
 /// the tolerance of the ratio. A later link does not match its description.
 const LATE: f64 = 0.002;
 
-#[derive(Serialize)]
-struct Record<'a> {
-    seed: u64,
-    case: &'a str,
-    /// `simulator`, or the receiver.
-    ground: &'a str,
-    goodput: f64,
-    lost: u64,
-    queue_dropped: u64,
-    reordered: u64,
-    /// The 99th percentile of the link's packet lateness, in seconds; only in real runs.
-    lateness: Option<f64>,
-}
-
 fn body(run: &Run) -> Result<Findings, LabError> {
     let mut findings = Findings::new(
         "link | simulator, Mbit/s | receiver | packets, Mbit/s | ratio | late, ms | runs in time",
@@ -66,14 +52,15 @@ fn body(run: &Run) -> Result<Findings, LabError> {
         for (number, ((case, words), simulator)) in (1u32..).zip(CASES.iter().zip(&simulated)) {
             let runs = transfer(&mut findings, run, case, words, receiver, &tcp)?;
             // Runs are chosen by the link's lateness, not by their goodput.
-            let is_in_time = |done: &&Done| done.lateness <= LATE;
+            let lateness = |one: &Fields| one.number("lateness").unwrap_or_default();
+            let is_in_time = |one: &&Fields| lateness(one) <= LATE;
             let in_time = runs.iter().filter(is_in_time).count();
             let is_measured = in_time * 2 > runs.len();
-            let counted = runs.iter().filter(|done| !is_measured || is_in_time(done));
-            let goodputs: Vec<_> = counted.map(Done::goodput).collect();
+            let counted = runs.iter().filter(|one| !is_measured || is_in_time(one));
+            let goodputs: Vec<_> = counted.filter_map(|one| one.number("goodput")).collect();
             let packets = Interval::of(&goodputs);
             let ratio = theory::ratio(&packets, simulator);
-            let late = median(runs.iter().map(|done| done.lateness).collect()) * 1e3;
+            let late = median(runs.iter().map(lateness).collect()) * 1e3;
             findings.table.row([
                 (*case).to_owned(),
                 theory::show(simulator, 1e-6, 3),
@@ -105,9 +92,13 @@ fn body(run: &Run) -> Result<Findings, LabError> {
         LATE * 1e3
     ));
     let names: Vec<_> = CASES.iter().zip(1..).map(|((name, _), n)| format!("{n} {name}")).collect();
-    let (x, y) = (draw::linear(&names.join(", ")), draw::linear("ratio, 95 %"));
     let title = "Goodput of real packets over the simulator's";
-    findings.picture("packets", draw::figure(title, x, y, series));
+    findings.plot(
+        "packets",
+        title,
+        (draw::linear(&names.join(", ")), draw::linear("ratio, 95 %")),
+        series,
+    );
     Ok(findings)
 }
 
@@ -133,26 +124,22 @@ fn simulate(
     words: &str,
 ) -> Result<Interval, LabError> {
     let scenario = scenario(run, words)?;
-    let mut goodputs = Vec::new();
-    for result in simulate::seeds(run, |_| scenario.clone())? {
-        let goodput = result.flows[0].goodput;
+    let place = fields! { case, ground: "simulator" };
+    let sample = findings.measure(run, &place, |seed| {
+        let result = simulate::once(scenario.clone(), seed)?;
         let sum = |of: fn(&Counters) -> u64| {
             let forth = result.links.iter().filter(|link| link.way == "forth");
-            forth.map(|link| of(&link.counters)).sum()
+            forth.map(|link| of(&link.counters)).sum::<u64>()
         };
-        findings.record(&Record {
-            seed: result.seed,
-            case,
-            ground: "simulator",
-            goodput,
+        Ok(fields! {
+            goodput: result.flows[0].goodput,
             lost: sum(|c| c.channel_lost),
             queue_dropped: sum(|c| c.queue_dropped),
             reordered: sum(|c| c.reordered),
-            lateness: None,
-        })?;
-        goodputs.push(goodput);
-    }
-    Ok(Interval::of(&goodputs))
+            lateness: Value::Missing,
+        })
+    })?;
+    Ok(sample.mean("goodput"))
 }
 
 /// Runs a case with real packets.
@@ -163,7 +150,7 @@ fn transfer(
     words: &str,
     receiver: &str,
     tcp: &Tcp,
-) -> Result<Vec<Done>, LabError> {
+) -> Result<Vec<Fields>, LabError> {
     let (warm_up, end) = times(run, WARM_UP, END);
     let mut runs = Vec::new();
     for seed in 1..=run.seeds {
@@ -175,18 +162,18 @@ fn transfer(
             warm_up,
             end,
         };
-        let done = course.run(run)?;
-        findings.record(&Record {
-            seed,
-            case,
-            ground: receiver,
-            goodput: done.goodput(),
-            lost: done.link.channel_lost,
-            queue_dropped: done.link.queue_dropped,
-            reordered: done.link.reordered,
-            lateness: Some(done.lateness),
-        })?;
-        runs.push(done);
+        let place = fields! { case, ground: receiver };
+        let one = || {
+            let done = course.run(run)?;
+            Ok(vec![fields! {
+                goodput: done.goodput(),
+                lost: done.link.channel_lost,
+                queue_dropped: done.link.queue_dropped,
+                reordered: done.link.reordered,
+                lateness: done.lateness,
+            }])
+        };
+        runs.extend(findings.sample(run, seed..=seed, &place, one)?.0);
     }
     Ok(runs)
 }

@@ -1,7 +1,6 @@
 //! Checks the rate of a saturated link.
 
 use airtcp_types::{Instant, Rate};
-use serde::Serialize;
 
 use crate::prelude::*;
 
@@ -26,17 +25,6 @@ const LINKS: [(&str, u64, usize); 5] = [
     ("rate 10gbit", 10_000_000_000, 0),
 ];
 
-#[derive(Serialize)]
-struct Record<'a> {
-    seed: u64,
-    link: &'a str,
-    bytes: usize,
-    packets: u64,
-    /// The time from the first arrival to the last, in nanoseconds.
-    nanoseconds: u64,
-    bits_per_second: u64,
-}
-
 fn body(run: &Run) -> Result<Findings, LabError> {
     let packets = run.scaled(PACKETS);
     let mut findings =
@@ -50,14 +38,9 @@ fn body(run: &Run) -> Result<Findings, LabError> {
                 let sent = airtcp_types::ByteCount::from(bytes + overhead) * (packets - 1);
                 let measured = Rate::from_bytes_over(sent, elapsed).bits_per_sec();
                 let nanoseconds = elapsed.as_nanos() as u64;
-                findings.record(&Record {
-                    seed,
-                    link,
-                    bytes,
-                    packets,
-                    nanoseconds,
-                    bits_per_second: measured,
-                })?;
+                let fields = fields! { link, bytes, packets };
+                let fields = fields.and(fields! { nanoseconds, bits_per_second: measured });
+                findings.record_fields(seed, &fields)?;
                 if seed > 1 {
                     continue;
                 }

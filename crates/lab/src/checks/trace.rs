@@ -5,7 +5,6 @@ use std::fmt::Write as _;
 use airtcp_link::{Link, Trace};
 use airtcp_types::Instant;
 use airtcp_types::rng::Stream;
-use serde::Serialize;
 
 use crate::prelude::*;
 
@@ -22,16 +21,6 @@ const STAMPS: u64 = 5_000;
 /// The number of times that the trace is replayed.
 const ROUNDS: u64 = 3;
 
-#[derive(Serialize)]
-struct Record {
-    seed: u64,
-    stamps: u64,
-    period_ms: u64,
-    packets: u64,
-    /// Packets that arrived at another millisecond than their timestamp.
-    late_or_early: u64,
-}
-
 fn body(run: &Run) -> Result<Findings, LabError> {
     let count = run.scaled(STAMPS);
     let mut findings = Findings::new("seed | timestamps | packets | not at their timestamp");
@@ -46,8 +35,9 @@ fn body(run: &Run) -> Result<Findings, LabError> {
         let off = expected.zip(&times).filter(|(expected, at)| expected != *at).count() as u64;
         let off = off + (count * ROUNDS).abs_diff(times.len() as u64);
         let packets = count * ROUNDS;
-        let record = Record { seed, stamps: count, period_ms: period, packets, late_or_early: off };
-        findings.record(&record)?;
+        // Packets that arrived at another millisecond than their timestamp are late or early.
+        let fields = fields! { stamps: count, period_ms: period, packets, late_or_early: off };
+        findings.record_fields(seed, &fields)?;
         findings.table.row([seed, count, packets, off].map(|n| n.to_string()));
         wrong += off;
         if seed == 1 {

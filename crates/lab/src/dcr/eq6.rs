@@ -33,13 +33,14 @@ fn body(run: &Run) -> Result<Findings, LabError> {
         let share = point.number("loss") / 100.0;
         // Uses the measured RTT. DCR waits another SRTT before it reduces the window.
         let law = BITS * (1.5 / share).sqrt() / flow.rtt.mean;
-        Ok(Fields::default()
-            .with("goodput", flow.goodput)
-            .with("law", law)
-            .with("ratio", flow.goodput / law)
-            .with("cuts", flow.reductions.unwrap_or(0))
-            .with("repairs", flow.retransmissions)
-            .with("timeouts", flow.timeouts.unwrap_or(0)))
+        Ok(fields! {
+            goodput: flow.goodput,
+            law,
+            ratio: flow.goodput / law,
+            cuts: flow.reductions.unwrap_or(0),
+            repairs: flow.retransmissions,
+            timeouts: flow.timeouts.unwrap_or(0),
+        })
     })?;
     grid.record(&mut findings, &["sender", "loss"])?;
     let rates = [("goodput", 1e-6, 3), ("law", 1e-6, 3), ("ratio", 1.0, 3)];
@@ -64,8 +65,12 @@ fn body(run: &Run) -> Result<Findings, LabError> {
         grid.all().at("sender", SACK).line("equation (6)", "loss", 1e-6, |cell| cell.mean("law"));
     series.push(draw::series("equation (6)", Style::Line, laws.points));
     let title = "One flow over random loss, RTT 50 ms, paper profile";
-    let (x, y) = (draw::log("lost packets, %"), draw::log(&draw::more("goodput, Mbit/s")));
-    findings.picture("eq6", draw::figure(title, x, y, series));
+    findings.plot(
+        "eq6",
+        title,
+        (draw::log("lost packets, %"), draw::log(&draw::more("goodput, Mbit/s"))),
+        series,
+    );
     Ok(findings)
 }
 

@@ -3,11 +3,10 @@
 use airtcp_basestation::StationConfig;
 use airtcp_link::Arq;
 use airtcp_sim::Radios;
-use serde::Serialize;
 
-use super::mixed::{dropped, outside, pairs, queue_for, sides};
+use super::mixed::{Outcome, fields, flows, outside, pairs, queue_for};
 use super::radio::towards;
-use super::{ACCESS, ACCESS_AT_RANDOM, FAR_MORE, PAPERS, flow, timed};
+use super::{ACCESS, ACCESS_AT_RANDOM, FAR_MORE, PAPERS, timed};
 use crate::prelude::*;
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
@@ -40,42 +39,6 @@ const LEVELS: [Level; 3] = [
     Level { name: "high", sought: 5.0, band: (3.5, 100.0) },
 ];
 
-/// The results of one pair at one level and error rate.
-struct Outcome {
-    error: u32,
-    /// The queue of the bottleneck, in packets.
-    queue: u32,
-    /// The mean goodput of a flow with DCR divided by that of one without.
-    ratio: Interval,
-    /// The difference of these two divided by the mean of all flows.
-    difference: Interval,
-    /// Drops at the bottleneck, in per cent.
-    dropped: Interval,
-}
-
-#[derive(Serialize)]
-struct Record<'a> {
-    seed: u64,
-    waits: &'a str,
-    beside: &'a str,
-    profile: &'a str,
-    level: &'a str,
-    error: u32,
-    /// The bottleneck's queue, in packets.
-    queue: u32,
-    /// In bit/s, the flows with DCR first.
-    goodputs: Vec<f64>,
-    means: [f64; 2],
-    timeouts: [u64; 2],
-    /// Drops at the bottleneck, in per cent.
-    dropped: f64,
-    /// Drops in the radios' queues, in per cent.
-    radio_dropped: f64,
-    /// Losses on the radios after all tries, in per cent.
-    lost: f64,
-    reordered: f64,
-}
-
 /// The two kinds of flows that share the bottleneck.
 struct Pair {
     names: [&'static str; 2],
@@ -98,8 +61,8 @@ fn body(run: &Run) -> Result<Findings, LabError> {
         for level in run.points(&LEVELS) {
             let (mut outcomes, mut drawn) = (Vec::new(), [Vec::new(), Vec::new()]);
             for error in errors.iter().copied() {
-                let (outcome, means) = pair.outcome(run, &level, error, &mut findings)?;
-                for (drawn, mean) in drawn.iter_mut().zip(&means) {
+                let outcome = pair.outcome(run, &level, error, &mut findings)?;
+                for (drawn, mean) in drawn.iter_mut().zip(&outcome.means) {
                     drawn.push(draw::interval(error.into(), mean, 1e-6));
                 }
                 outcomes.push(outcome);
@@ -116,11 +79,15 @@ fn body(run: &Run) -> Result<Findings, LabError> {
         findings.beside(is_beside, |findings| claims(findings, &pair, &levels));
     }
     let title = "Twelve flows with DCR and twelve without on 10 Mbit/s, a radio of 1 Mbit/s each";
-    let (x, y) = (
-        draw::linear("frames hit, %"),
-        draw::linear(&draw::more("mean goodput of a flow, Mbit/s")),
+    findings.plot(
+        "fig11",
+        title,
+        (
+            draw::linear("frames hit, %"),
+            draw::linear(&draw::more("mean goodput of a flow, Mbit/s")),
+        ),
+        series,
     );
-    findings.picture("fig11", Figure { title: title.to_owned(), x, y, series });
     findings.note(super::SHORTER);
     findings.note(
         "every receiver has a plain radio to itself, 1 Mbit/s and 20 ms each way, with a queue of 50; frames of either way \
@@ -143,73 +110,37 @@ impl Pair {
         format!("{} beside {}, {}", self.names[0], self.names[1], self.profile.name)
     }
 
-    /// Returns the outcome, and the mean goodput of each kind.
     fn outcome(
         &self,
         run: &Run,
         level: &Level,
         error: u32,
         findings: &mut Findings,
-    ) -> Result<(Outcome, [Interval; 2]), LabError> {
+    ) -> Result<Outcome, LabError> {
         let queue = queue_for(run, level.sought, |queue| self.scenario(run, queue, error))?;
         let scenario = self.scenario(run, queue, error)?;
-        let results = simulate::seeds(run, |seed| simulate::staggered(&scenario, seed))?;
-        let records: Vec<_> = results
-            .iter()
-            .filter_map(|result| {
-                let radio = towards(result)?;
-                let (means, timeouts) = sides(result, FLOWS as usize);
-                let full = radio.counters.queue_dropped as f64;
-                Some(Record {
-                    seed: result.seed,
-                    waits: self.names[0],
-                    beside: self.names[1],
-                    profile: self.profile.name,
-                    level: level.name,
-                    error,
-                    queue,
-                    goodputs: result.flows.iter().map(|flow| flow.goodput).collect(),
-                    means,
-                    timeouts,
-                    dropped: dropped(result),
-                    radio_dropped: full / radio.counters.received.max(1) as f64 * 100.0,
-                    lost: radio.residual_loss * 100.0,
-                    reordered: radio.reordered * 100.0,
-                })
-            })
-            .collect();
-        for record in &records {
-            findings.record(record)?;
-        }
-        let of = |value: &dyn Fn(&Record<'_>) -> f64| {
-            Interval::of(&records.iter().map(value).collect::<Vec<_>>())
-        };
-        let means = [of(&|r| r.means[0]), of(&|r| r.means[1])];
-        let outcome = Outcome {
-            error,
-            queue,
-            ratio: of(&|r| r.means[0] / r.means[1].max(1.0)),
-            difference: of(&|r| {
-                2.0 * (r.means[0] - r.means[1]) / (r.means[0] + r.means[1]).max(1.0)
-            }),
-            dropped: of(&|r| r.dropped),
-        };
-        findings.table.row([
-            self.names[0].to_owned(),
-            self.names[1].to_owned(),
-            self.profile.name.to_owned(),
-            level.name.to_owned(),
-            error.to_string(),
-            queue.to_string(),
-            theory::show(&outcome.dropped, 1.0, 2),
-            theory::show(&of(&|r| r.radio_dropped), 1.0, 2),
-            theory::show(&of(&|r| r.lost), 1.0, 3),
-            theory::show(&of(&|r| r.reordered), 1.0, 2),
-            theory::show(&means[0], 1e-6, 3),
-            theory::show(&means[1], 1e-6, 3),
-            theory::show(&outcome.ratio, 1.0, 2),
-        ]);
-        Ok((outcome, means))
+        let [waits, beside] = self.names;
+        let place = fields! { waits, beside };
+        let place = place.with("profile", self.profile.name).with("level", level.name);
+        let place = place.with("error", error);
+        let sample = findings.measure(run, &place, |seed| {
+            let result = simulate::once(simulate::staggered(&scenario, seed), seed)?;
+            let fields = fields(&result, queue);
+            let Some(radio) = towards(&result) else { return Ok(fields) };
+            let full = radio.counters.queue_dropped as f64;
+            Ok(fields
+                .with("radio_dropped", full / radio.counters.received.max(1) as f64 * 100.0)
+                .with("lost", radio.residual_loss * 100.0)
+                .with("reordered", radio.reordered * 100.0))
+        })?;
+        let outcome = Outcome::of(error, &sample);
+        let row = [waits, beside, self.profile.name, level.name].map(str::to_owned).into_iter();
+        let row = row.chain([error, queue].map(|number| number.to_string()));
+        let [dropped, rest @ ..] = outcome.cells();
+        let radio = [("radio_dropped", 1.0, 2), ("lost", 1.0, 3), ("reordered", 1.0, 2)];
+        let row = row.chain([dropped]).chain(sample.cells(&radio)).chain(rest);
+        findings.table.add(row.collect());
+        Ok(outcome)
     }
 
     fn scenario(&self, run: &Run, queue: u32, error: u32) -> Result<Scenario, LabError> {
@@ -222,14 +153,8 @@ impl Pair {
         let radio = radio.parse().map_err(|source| LabError::Spec { text: radio, source })?;
         let station = StationConfig { radio, arq: Arq::Head, ..StationConfig::default() };
         let topology = Topology::Wireless { access, bottleneck, station, radios: Radios::Own };
-        let numbered = |(side, number): (usize, u32)| FlowSpec {
-            name: format!("{} {number}", self.names[side]),
-            ..flow(self.names[side], &self.profile)
-        };
-        let both = (0..2).flat_map(|side| (1..=FLOWS).map(move |number| (side, number)));
-        let scenario =
-            Scenario { flows: both.map(numbered).collect(), ..Scenario::new("fig11", topology) };
-        Ok(timed(scenario, run.is_small))
+        let flows = flows(self.names, &self.profile, FLOWS);
+        Ok(timed(Scenario { flows, ..Scenario::new("fig11", topology) }, run.is_small))
     }
 }
 
@@ -247,7 +172,7 @@ fn claims(findings: &mut Findings, pair: &Pair, levels: &[(Level, Vec<Outcome>)]
     let verdict =
         reached(low, first).unwrap_or_else(|| FAR_MORE.verdict(&first.ratio, theory::unknown));
     findings.claim(
-        format!("{name}: ratio at {} congestion, {} % hit", low.name, first.error),
+        format!("{name}: ratio at {} congestion, {} % hit", low.name, first.x),
         FAR_MORE.claimed(),
         theory::show(&first.ratio, 1.0, 2),
         verdict,
@@ -261,7 +186,7 @@ fn claims(findings: &mut Findings, pair: &Pair, levels: &[(Level, Vec<Outcome>)]
         findings.claim(
             format!(
                 "{name}: difference over the mean, {} % hit, {} congestion less {}",
-                last.error, low.name, level.name
+                last.x, low.name, level.name
             ),
             "narrower with congestion (above 0)",
             theory::show(&by, 1.0, 2),

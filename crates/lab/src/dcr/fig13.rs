@@ -27,7 +27,7 @@ fn body(run: &Run) -> Result<Findings, LabError> {
         for outcome in &curve.outcomes {
             let dropped = theory::show(&outcome.dropped, 1.0, 2);
             let is_beside = curve.is_beside() || curve.is_timer();
-            findings.beside(is_beside, |findings| findings.mean(format!("{}: ratio, {} packets", curve.name, outcome.case.x), "very close (0.9 to 1.1)", (&outcome.ratio, 2), Bound::Within(0.9, 1.1), || {
+            findings.beside(is_beside, |findings| findings.mean(format!("{}: ratio, {} packets", curve.name, outcome.x), "very close (0.9 to 1.1)", (&outcome.ratio, 2), Bound::Within(0.9, 1.1), || {
                     format!(
                         "with {dropped} % dropped; guess: a response that comes a round trip later leaves more of the \
                          drops to the others"

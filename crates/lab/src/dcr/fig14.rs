@@ -160,8 +160,7 @@ fn draw_one(run: &Run, findings: &mut Findings) -> Result<(), LabError> {
     for (name, y, series) in [("fig14", "delivery time, ms", times), ("fig15", "RTT, ms", samples)]
     {
         let title = format!("One flow of twelve on 10 Mbit/s, {PAPERS} profile");
-        let (x, y) = (draw::linear("time, s"), draw::log(&draw::less(y)));
-        findings.picture(name, Figure { title, x, y, series });
+        findings.plot(name, title, (draw::linear("time, s"), draw::log(&draw::less(y))), series);
     }
     Ok(())
 }

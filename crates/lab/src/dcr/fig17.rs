@@ -41,7 +41,7 @@ fn body(run: &Run) -> Result<Findings, LabError> {
         let case = CASES[point.number("case") as usize];
         let arrivals = one(run, case, &point.text("first"), seed)?;
         let (profile, queue) = case;
-        let fields = Fields::default().with("profile", profile).with("queue", queue);
+        let fields = fields! { profile, queue };
         Ok(STRETCHES.into_iter().fold(fields, |fields, count| {
             let mut late = arrivals.rates(count).filter(|(end, _)| *end > joined);
             let shared = late.find(|(_, [first, others])| *first <= 0.55 * (first + others));
@@ -64,8 +64,7 @@ fn body(run: &Run) -> Result<Findings, LabError> {
         series.extend(arrivals.lines(STRETCHES[0], names));
     }
     let title = format!("Six flows are joined by six on 10 Mbit/s, {PAPERS} profile");
-    let (x, y) = (draw::linear("time, s"), draw::linear(&draw::more("goodput, Mbit/s")));
-    findings.picture("fig17", draw::figure(title, x, y, series));
+    findings.plot("fig17", title, (draw::linear("time, s"), draw::goodput()), series);
     findings.note(
         "A run lasts 20 s after the flows join; flows start within a second. Rates are means over 0.5 s, and for comparison \
          over 1 and 2 s: the paper has one run and states no averaging time.",

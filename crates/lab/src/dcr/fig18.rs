@@ -37,7 +37,7 @@ fn body(run: &Run) -> Result<Findings, LabError> {
         let (long, web) = result.flows.split_at(LONG as usize);
         let [ftp, web] = [long, web].map(|of| of.iter().map(|flow| flow.goodput).sum::<f64>());
         let dropped = mixed::dropped(&result);
-        Ok(Fields::default().with("ftp", ftp).with("web", web).with("dropped", dropped))
+        Ok(fields! { ftp, web, dropped })
     })?;
     grid.record(&mut findings, &["profile", "sender"])?;
     let fields = [("ftp", 1e-6, 2), ("web", 1e-6, 2), ("dropped", 1.0, 2)];
@@ -53,8 +53,7 @@ fn body(run: &Run) -> Result<Findings, LabError> {
             .extend(arrivals.lines(1, SIDES.map(|(side, _)| format!("{side}, ftp with {sender}"))));
     }
     let title = format!("Eight long transfers and 500 users on 10 Mbit/s, {PAPERS} profile");
-    let (x, y) = (draw::linear("time, s"), draw::linear(&draw::more("goodput, Mbit/s")));
-    findings.picture("fig18", draw::figure(title, x, y, series));
+    findings.plot("fig18", title, (draw::linear("time, s"), draw::goodput()), series);
     findings.note(SHORTER);
     findings.note(
         "A user's pause counts from the end of a transfer, the paper's from its start; pauses have the shape 1.5, \

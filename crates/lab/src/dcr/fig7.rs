@@ -28,7 +28,7 @@ fn body(run: &Run) -> Result<Findings, LabError> {
     let (mut findings, curves) = sweep.run(run)?;
     let judged = curves.iter().filter(|curve| !curve.is_isolating());
     for (curve, outcome) in judged.flat_map(|c| c.outcomes.iter().map(move |o| (c, o))) {
-        let (claimed, band) = match outcome.case.late {
+        let (claimed, band) = match outcome.x {
             0 => ("equal (0.9 to 1.1)", (0.9, 1.1)),
             _ => ("2 to 3 (within a tenth)", (1.8, 3.3)),
         };
@@ -43,7 +43,7 @@ fn body(run: &Run) -> Result<Findings, LabError> {
         };
         let verdict =
             outside("1.5 %", DROPPED, &outcome.dropped, outcome.queue).unwrap_or_else(judge);
-        let what = format!("{}: ratio at {} % late", curve.name, outcome.case.late);
+        let what = format!("{}: ratio at {} % late", curve.name, outcome.x);
         let shown = theory::show(&outcome.ratio, 1.0, 2);
         findings
             .beside(curve.is_beside(), |findings| findings.claim(what, claimed, shown, verdict));

@@ -38,14 +38,14 @@ fn body(run: &Run) -> Result<Findings, LabError> {
                 })
             };
             let verdict = not_reached(first).or_else(|| not_reached(outcome)).unwrap_or_else(judge);
-            (format!("{} with {}", theory::show(&by, 1.0, 2), outcome.case.x), verdict)
+            (format!("{} with {}", theory::show(&by, 1.0, 2), outcome.x), verdict)
         });
         let (shown, verdicts): (Vec<_>, Vec<_>) = judged.unzip();
         if verdicts.is_empty() {
             continue;
         }
         let few = theory::show(&first.difference, 1.0, 2);
-        let (name, flows) = (&curve.name, first.case.x);
+        let (name, flows) = (&curve.name, first.x);
         findings.beside(curve.is_beside(), |findings| {
             findings.claim(
                 format!("{name}: difference over the mean, of more flows less that of {flows}"),

@@ -1,14 +1,9 @@
 //! Flows with and without DCR on one bottleneck.
 
-use std::time::Duration;
-
-use airtcp_recovery::Profile;
-use airtcp_sim::{FlowSpec, Interval, RunResult, Scenario, Topology};
-use airtcp_trace::figure::{Figure, Style};
-use serde::Serialize;
+use airtcp_sim::{FlowResult, RunResult};
 
 use super::{ACCESS, ACCESS_AT_RANDOM, PAPERS, flow, papers, timed};
-use crate::{Findings, LabError, Run, Verdict, draw, feed, simulate, theory};
+use crate::prelude::*;
 
 const BACK: &str = "rate 10mbit delay 10ms limit 50";
 /// The shortest and the longest queue to choose from for a share of drops, in packets.
@@ -57,15 +52,44 @@ pub(super) struct Sweep {
 
 /// The results of one pair in one case.
 pub(super) struct Outcome {
-    pub(super) case: Case,
+    /// The value of the swept parameter.
+    pub(super) x: u32,
     /// The queue of the bottleneck, in packets.
     pub(super) queue: u32,
+    /// The mean goodput of each kind.
+    pub(super) means: [Interval; 2],
     /// The mean goodput of a flow with DCR divided by that of one without.
     pub(super) ratio: Interval,
     /// The difference of these two divided by the mean of all flows.
     pub(super) difference: Interval,
     /// Drops at the bottleneck, in per cent.
     pub(super) dropped: Interval,
+}
+
+impl Outcome {
+    pub(super) fn of(x: u32, sample: &Sample) -> Self {
+        let side = |run: &Fields, side: usize| run.list("means").get(side).copied();
+        let both =
+            |value: fn(f64, f64) -> f64| sample.of(|run| Some(value(side(run, 0)?, side(run, 1)?)));
+        let queue = sample.runs().next().and_then(|run| run.number("queue"));
+        Self {
+            x,
+            queue: queue.unwrap_or_default() as u32,
+            means: [0, 1].map(|of| Interval::of(&sample.of(|run| side(run, of)))),
+            ratio: Interval::of(&both(|own, other| own / other.max(1.0))),
+            difference: Interval::of(&both(|own, other| {
+                2.0 * (own - other) / (own + other).max(1.0)
+            })),
+            dropped: sample.mean("dropped"),
+        }
+    }
+
+    /// Formats the drops, the goodput of each kind, and their ratio.
+    pub(super) fn cells(&self) -> [String; 4] {
+        let Self { means: [own, other], ratio, dropped, .. } = self;
+        [(dropped, 1.0, 2), (own, 1e-6, 3), (other, 1e-6, 3), (ratio, 1.0, 2)]
+            .map(|(of, unit, decimals)| theory::show(of, unit, decimals))
+    }
 }
 
 pub(super) struct Curve {
@@ -101,22 +125,6 @@ impl Curve {
     }
 }
 
-#[derive(Serialize)]
-struct Record<'a> {
-    seed: u64,
-    waits: &'a str,
-    beside: &'a str,
-    profile: &'a str,
-    x: u32,
-    queue: u32,
-    /// In bit/s, the flows with DCR first.
-    goodputs: Vec<f64>,
-    means: [f64; 2],
-    timeouts: [u64; 2],
-    /// In per cent.
-    dropped: f64,
-}
-
 impl Sweep {
     pub(super) fn run(&self, run: &Run) -> Result<(Findings, Vec<Curve>), LabError> {
         let mut findings = Findings::new(&format!(
@@ -136,54 +144,18 @@ impl Sweep {
                     }
                 };
                 let scenario = self.scenario(case, queue, [waits, beside], &profile, run)?;
-                let records: Vec<_> =
-                    simulate::seeds(run, |seed| simulate::staggered(&scenario, seed))?
-                        .iter()
-                        .map(|result| {
-                            let (means, timeouts) = sides(result, case.flows as usize);
-                            Record {
-                                seed: result.seed,
-                                waits,
-                                beside,
-                                profile: profile.name,
-                                x: case.x,
-                                queue,
-                                goodputs: result.flows.iter().map(|f| f.goodput).collect(),
-                                means,
-                                timeouts,
-                                dropped: dropped(result),
-                            }
-                        })
-                        .collect();
-                for record in &records {
-                    findings.record(record)?;
-                }
-                let of = |value: &dyn Fn(&Record<'_>) -> f64| {
-                    Interval::of(&records.iter().map(value).collect::<Vec<_>>())
-                };
-                let means = [of(&|r| r.means[0]), of(&|r| r.means[1])];
-                let outcome = Outcome {
-                    case: *case,
-                    queue,
-                    ratio: of(&|r| r.means[0] / r.means[1].max(1.0)),
-                    difference: of(&|r| {
-                        2.0 * (r.means[0] - r.means[1]) / (r.means[0] + r.means[1]).max(1.0)
-                    }),
-                    dropped: of(&|r| r.dropped),
-                };
-                findings.table.row([
-                    waits.to_owned(),
-                    beside.to_owned(),
-                    profile.name.to_owned(),
-                    case.x.to_string(),
-                    queue.to_string(),
-                    theory::show(&outcome.dropped, 1.0, 2),
-                    theory::show(&means[0], 1e-6, 3),
-                    theory::show(&means[1], 1e-6, 3),
-                    theory::show(&outcome.ratio, 1.0, 2),
-                ]);
+                let place = fields! { waits, beside };
+                let place = place.with("profile", profile.name).with("x", case.x);
+                let sample = findings.measure(run, &place, |seed| {
+                    let result = simulate::once(simulate::staggered(&scenario, seed), seed)?;
+                    Ok(fields(&result, queue))
+                })?;
+                let outcome = Outcome::of(case.x, &sample);
+                let row = [waits, beside, profile.name].map(str::to_owned).into_iter();
+                let row = row.chain([case.x, queue].map(|number| number.to_string()));
+                findings.table.add(row.chain(outcome.cells()).collect());
                 let x = if self.is_over_drops { outcome.dropped.mean } else { case.x.into() };
-                for (points, mean) in points.iter_mut().zip(&means) {
+                for (points, mean) in points.iter_mut().zip(&outcome.means) {
                     points.push(draw::interval(x, mean, 1e-6));
                 }
                 outcomes.push(outcome);
@@ -253,27 +225,34 @@ impl Sweep {
         let forth = format!("rate 10mbit delay 10ms limit {queue}{late}");
         let access = feed::wire(ACCESS_AT_RANDOM, ACCESS)?;
         let bottleneck = feed::wire(&forth, BACK)?;
-        let numbered = |(side, number): (usize, u32)| FlowSpec {
-            name: format!("{} {number}", pair[side]),
-            ..flow(pair[side], profile)
-        };
-        let both = (0..2).flat_map(|side| (1..=case.flows).map(move |number| (side, number)));
         let scenario = Scenario {
-            flows: both.map(numbered).collect(),
+            flows: flows(pair, profile, case.flows),
             ..Scenario::new(self.name, Topology::Dumbbell { access, bottleneck })
         };
         Ok(timed(scenario, run.is_small))
     }
 }
 
+/// Returns the flows of each kind, numbered from 1.
+pub(super) fn flows(pair: [&str; 2], profile: &Profile, of_a_kind: u32) -> Vec<FlowSpec> {
+    let numbered = |(kind, number): (&str, u32)| FlowSpec {
+        name: format!("{kind} {number}"),
+        ..flow(kind, profile)
+    };
+    let both = pair.into_iter().flat_map(|kind| (1..=of_a_kind).map(move |number| (kind, number)));
+    both.map(numbered).collect()
+}
+
 /// Returns the queue in packets whose share of drops, in per cent, is nearest to `sought` in one
-/// run.
+/// run, or that of the next record.
 pub(super) fn queue_for(
     run: &Run,
     sought: f64,
     scenario: impl Fn(u32) -> Result<Scenario, LabError>,
 ) -> Result<u32, LabError> {
-    let once = Run { seeds: 1, ..run.clone() };
+    if let Some(recorded) = &run.recorded {
+        return Ok(recorded.peek("queue").unwrap_or_default() as u32);
+    }
     // A small run tries one queue.
     let (shortest, longest) = QUEUES;
     let longest = if run.is_small { shortest } else { longest };
@@ -281,8 +260,9 @@ pub(super) fn queue_for(
         let scenario = scenario(queue)?;
         let duration = scenario.duration.min(Duration::from_secs(60));
         let scenario = Scenario { duration, ..scenario };
-        let results = simulate::seeds(&once, |seed| simulate::staggered(&scenario, seed))?;
-        Ok(results.first().map(dropped).unwrap_or_default())
+        let result = simulate::once(simulate::staggered(&scenario, 1), 1)?;
+        run.done.add();
+        Ok(dropped(&result))
     })
 }
 
@@ -322,14 +302,22 @@ pub(super) fn outside(
     })
 }
 
-/// Returns the mean goodput and the time-outs of each kind.
-pub(super) fn sides(result: &RunResult, of_a_kind: usize) -> ([f64; 2], [u64; 2]) {
-    let (waits, beside) = result.flows.split_at(of_a_kind.min(result.flows.len()));
-    let kinds = [waits, beside];
-    let means = kinds.map(|flows| {
-        flows.iter().map(|flow| flow.goodput).sum::<f64>() / flows.len().max(1) as f64
-    });
-    (means, kinds.map(|flows| flows.iter().map(|flow| flow.timeouts.unwrap_or(0)).sum()))
+/// Returns the measurements of a run of as many flows of one kind as of the other: goodputs in
+/// bit/s, and the means and the time-outs of each kind.
+pub(super) fn fields(result: &RunResult, queue: u32) -> Fields {
+    let (waits, beside) = result.flows.split_at(result.flows.len() / 2);
+    let goodputs = |of: &[FlowResult]| of.iter().map(|flow| flow.goodput).collect::<Vec<_>>();
+    let mean =
+        |of: &[FlowResult]| goodputs(of).iter().sum::<f64>() / goodputs(of).len().max(1) as f64;
+    let timeouts =
+        |of: &[FlowResult]| of.iter().map(|flow| flow.timeouts.unwrap_or(0)).sum::<u64>();
+    fields! {
+        queue,
+        goodputs: goodputs(&result.flows),
+        means: vec![mean(waits), mean(beside)],
+        timeouts: vec![timeouts(waits), timeouts(beside)],
+        dropped: dropped(result),
+    }
 }
 
 /// Returns the per cent of packets that the bottleneck's queue drops.

@@ -2,15 +2,12 @@
 
 use airtcp_basestation::StationConfig;
 use airtcp_link::{Arq, RadioSpec};
-use airtcp_recovery::Profile;
-use airtcp_sim::{FlowSpec, Interval, RadioResult, Radios, RunResult, Scenario, Topology, Wire};
-use airtcp_trace::figure::{Figure, Point, Style};
-use airtcp_types::ByteCount;
-use serde::Serialize;
+use airtcp_sim::{RadioResult, Radios, RunResult};
+use airtcp_trace::figure::Point;
 
 use super::room::Room;
 use super::{COMBINATIONS, PAPERS, flow, papers, timed};
-use crate::{Findings, LabError, Run, draw, feed, simulate, theory};
+use crate::prelude::*;
 
 /// The payload of a segment, in bytes.
 const PAYLOAD: usize = 1_000;
@@ -26,7 +23,7 @@ const WIRED: f64 = 6.0;
 const NEAR: f64 = 0.75;
 
 /// A point of a sweep.
-#[derive(Clone, Copy, PartialEq, Debug, Serialize)]
+#[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) struct Place {
     pub(super) radio: Air,
     /// Frames with errors, in per cent.
@@ -36,8 +33,7 @@ pub(super) struct Place {
 }
 
 /// The model of the radio.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Air {
     /// DCR 4.1, as far as described: a link in each direction.
     Plain,
@@ -68,31 +64,6 @@ pub(super) struct Outcome {
 /// The results of a sender at each place of a sweep.
 pub(super) type Curve = (Sender, Vec<Outcome>);
 
-#[derive(Serialize)]
-struct Record<'a> {
-    seed: u64,
-    sender: &'a str,
-    profile: &'a str,
-    #[serde(flatten)]
-    place: Place,
-    /// The receiver's window and the limit of every queue, in packets.
-    window: u32,
-    /// In bit/s.
-    goodput: f64,
-    bound: f64,
-    retransmissions: u64,
-    spurious: u64,
-    reductions: u64,
-    timeouts: u64,
-    /// Packets that any queue dropped.
-    dropped: u64,
-    /// Losses on the radio towards the mobile after all tries, in per cent.
-    lost: f64,
-    reordered: f64,
-    /// The per cent of the time in which the receiver's window limited the sender.
-    held: f64,
-}
-
 /// Adds the notes of every report.
 pub(super) fn notes(findings: &mut Findings) {
     findings.note(super::SHORTER);
@@ -120,6 +91,14 @@ pub(super) const COLUMNS: &str = "sender | profile | radio | frames hit, % | del
 impl Place {
     pub(super) const fn plain(error: u32, delay: u32) -> Self {
         Self { radio: Air::Plain, error, delay }
+    }
+
+    fn fields(&self) -> Fields {
+        let radio = match self.radio {
+            Air::Plain => "plain",
+            Air::Wifi => "wifi",
+        };
+        fields! { radio, error: self.error, delay: self.delay }
     }
 
     /// Returns the receiver's window and the limit of every queue, in packets.
@@ -205,60 +184,39 @@ impl Sender {
             )
         };
         let scenario = timed(scenario, run.is_small);
-        let staggered = |seed| simulate::staggered(&scenario, seed);
-        let results = simulate::watched(run, staggered, |_| Room::new(scenario.warm_up))?;
-        let records: Vec<_> = results
-            .iter()
-            .filter_map(|(result, room)| {
-                let (flow, forth) = (result.flows.first()?, towards(result)?);
-                Some(Record {
-                    seed: result.seed,
-                    sender: combination,
-                    profile,
-                    place,
-                    window,
-                    goodput: flow.goodput,
-                    bound,
-                    retransmissions: flow.retransmissions,
-                    spurious: flow.spurious,
-                    reductions: flow.reductions.unwrap_or(0),
-                    timeouts: flow.timeouts.unwrap_or(0),
-                    dropped: dropped(result),
-                    lost: forth.residual_loss * 100.0,
-                    reordered: forth.reordered * 100.0,
-                    held: room.share() * 100.0,
-                })
+        let fields = fields! { sender: combination, profile };
+        let fields = fields.and(place.fields()).with("window", window);
+        let sample = findings.measure(run, &fields, |seed| {
+            let scenario = simulate::staggered(&scenario, seed);
+            let room = Room::new(scenario.warm_up);
+            let (result, room) = simulate::once_watched(scenario, seed, |_| room)?;
+            let flow = &result.flows[0];
+            let forth = towards(&result);
+            Ok(fields! {
+                goodput: flow.goodput,
+                bound,
+                retransmissions: flow.retransmissions,
+                spurious: flow.spurious,
+                reductions: flow.reductions.unwrap_or(0),
+                timeouts: flow.timeouts.unwrap_or(0),
+                dropped: dropped(&result),
+                lost: forth.map(|radio| radio.residual_loss * 100.0),
+                reordered: forth.map(|radio| radio.reordered * 100.0),
+                held: room.share() * 100.0,
             })
-            .collect();
-        for record in &records {
-            findings.record(record)?;
-        }
-        let of = |value: fn(&Record<'_>) -> f64| {
-            Interval::of(&records.iter().map(value).collect::<Vec<_>>())
-        };
-        let outcome = Outcome {
-            place,
-            goodput: of(|r| r.goodput),
-            bound,
-            reductions: of(|r| r.reductions as f64),
-            held: of(|r| r.held),
-        };
-        findings.table.row([
-            combination.to_owned(),
-            profile.to_owned(),
-            place.radio.name().to_owned(),
-            place.error.to_string(),
-            place.delay.to_string(),
-            window.to_string(),
-            theory::show(&outcome.goodput, 1e-6, 3),
-            theory::show(&outcome.of_bound(), 1.0, 3),
-            theory::show(&outcome.reductions, 1.0, 1),
-            theory::show(&of(|r| r.timeouts as f64), 1.0, 1),
-            theory::show(&of(|r| r.lost), 1.0, 3),
-            theory::show(&of(|r| r.reordered), 1.0, 2),
-            theory::show(&of(|r| r.dropped as f64), 1.0, 1),
-            theory::show(&outcome.held, 1.0, 1),
-        ]);
+        })?;
+        let [goodput, reductions, held] =
+            ["goodput", "reductions", "held"].map(|field| sample.mean(field));
+        let outcome = Outcome { place, goodput, bound, reductions, held };
+        let Place { radio, error, delay } = place;
+        let numbers = [error, delay, window].map(|number| number.to_string());
+        let row = [combination, profile, radio.name()].map(str::to_owned).into_iter();
+        let row = row.chain(numbers).chain(sample.cells(&[("goodput", 1e-6, 3)]));
+        let rest = [("timeouts", 1), ("lost", 3), ("reordered", 2), ("dropped", 1), ("held", 1)];
+        let of_bound = theory::show(&outcome.of_bound(), 1.0, 3);
+        let row = row.chain([of_bound, sample.show("reductions", 1.0, 1)]);
+        let rest = rest.map(|(field, decimals)| sample.show(field, 1.0, decimals));
+        findings.table.add(row.chain(rest).collect());
         Ok(outcome)
     }
 }
@@ -375,6 +333,6 @@ pub(super) fn picture(
         let points = points(outcomes, |x, outcome| draw::point(x, outcome.bound * 1e-6));
         draw::series("what the radio carries", Style::Line, points)
     });
-    let (x, y) = (draw::linear(x), draw::linear(&draw::more("goodput, Mbit/s")));
+    let (x, y) = (draw::linear(x), draw::goodput());
     draw::figure(title, x, y, curves.iter().map(line).chain(bound))
 }

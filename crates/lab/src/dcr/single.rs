@@ -1,14 +1,11 @@
 //! One flow alone over a path with increasing reordering.
 
-use airtcp_recovery::Profile;
-use airtcp_sim::{FlowSpec, Interval, Scenario, Simulation, Topology, Wire};
-use airtcp_trace::figure::{Figure, Style};
+use airtcp_sim::Simulation;
 
 use super::refused::Watch;
 use super::room::Room;
 use super::{ACCESS, COMBINATIONS, MTU, PAPERS, flow, papers, timed};
-use crate::study::{Axis, Fields, Grid};
-use crate::{Findings, LabError, Run, draw, feed, simulate, theory};
+use crate::prelude::*;
 
 /// The combinations that also run in the modern profile without timestamps, to show the effect of
 /// PAWS (RFC 7323 section 5) on late packets.
@@ -139,9 +136,7 @@ impl Sweep {
             let points = points.map(|(x, goodput)| draw::interval(f64::from(*x), goodput, 1e-6));
             draw::series(curve.name(), Style::LineAndMarks, points.collect())
         });
-        let (title, series) = (self.title.to_owned(), series.collect());
-        let (x, y) = (draw::linear(self.x), draw::linear(&draw::more("goodput, Mbit/s")));
-        findings.picture(self.name, Figure { title, x, y, series });
+        findings.plot(self.name, self.title, (draw::linear(self.x), draw::goodput()), series);
         Ok((findings, curves))
     }
 
@@ -153,46 +148,21 @@ impl Sweep {
         flow: &FlowSpec,
         findings: &mut Findings,
     ) -> Result<Curve, LabError> {
-        let grid = Grid::run(run, vec![Axis::new("x", run.points(self.points))], |point, seed| {
-            let forth = (self.forth)(point.number("x") as u32);
-            let bottleneck = feed::wire(&forth, BACK)?;
-            let access = Wire::both(feed::spec(ACCESS)?);
-            let scenario = Scenario {
-                flows: vec![flow.clone()],
-                ..Scenario::new(self.name, Topology::Dumbbell { access, bottleneck })
-            };
-            let scenario = simulate::staggered(&timed(scenario, run.is_small), seed);
-            let room = Room::new(scenario.warm_up);
-            let watch = |dumbbell: &Simulation<'_>| Watch::new(room, dumbbell);
-            let (result, watched) = simulate::once_watched(scenario, seed, watch)?;
-            let flow = &result.flows[0];
-            let dropped: u64 = result.links.iter().map(|link| link.counters.queue_dropped).sum();
-            Ok(Fields::default()
-                .with("combination", combination)
-                .with("profile", profile)
-                .with("x", point.value("x").clone())
-                .with("goodput", flow.goodput)
-                .with("retransmissions", flow.retransmissions)
-                .with("spurious", flow.spurious)
-                .with("reductions", flow.reductions.unwrap_or(0))
-                .with("timeouts", flow.timeouts.unwrap_or(0))
-                .with("dropped", dropped)
-                // The per cent of the time in which the receiver's window limited the sender.
-                .with("held", watched.room.share() * 100.0)
-                // Missing data that the receiver refused because of its timestamp.
-                .with("refused", watched.refused))
-        })?;
-        grid.record(findings, &[])?;
-        let cells: Vec<_> = grid.all().each("x").collect();
+        let points = run.points(self.points);
+        let measure = |x: &u32| {
+            let place = fields! { combination, profile };
+            findings.measure(run, &place.with("x", *x), |seed| self.one(run, flow, *x, seed))
+        };
+        let cells = points.iter().map(measure).collect::<Result<Vec<_>, _>>()?;
         let means = |field: &str| cells.iter().map(|cell| cell.mean(field)).collect::<Vec<_>>();
         let goodputs = means("goodput");
         let share = |goodput: &Interval| theory::ratio(goodput, &goodputs[0]);
         let shares: Vec<_> = goodputs.iter().map(share).collect();
-        for (cell, share) in cells.iter().zip(&shares) {
+        for ((x, cell), share) in points.iter().zip(&cells).zip(&shares) {
             findings.table.row([
                 combination.to_owned(),
                 profile.to_owned(),
-                cell.text("x"),
+                x.to_string(),
                 cell.show("goodput", 1e-6, 3),
                 theory::show(share, 1.0, 2),
                 cell.show("reductions", 1.0, 1),
@@ -205,12 +175,38 @@ impl Sweep {
         Ok(Curve {
             combination,
             profile,
-            points: cells.iter().map(|cell| cell.number("x") as u32).collect(),
+            points,
             shares,
             reductions: means("reductions"),
             held: means("held"),
             refused: means("refused"),
             goodputs,
+        })
+    }
+    fn one(&self, run: &Run, flow: &FlowSpec, x: u32, seed: u64) -> Result<Fields, LabError> {
+        let bottleneck = feed::wire(&(self.forth)(x), BACK)?;
+        let access = Wire::both(feed::spec(ACCESS)?);
+        let scenario = Scenario {
+            flows: vec![flow.clone()],
+            ..Scenario::new(self.name, Topology::Dumbbell { access, bottleneck })
+        };
+        let scenario = simulate::staggered(&timed(scenario, run.is_small), seed);
+        let room = Room::new(scenario.warm_up);
+        let watch = |dumbbell: &Simulation<'_>| Watch::new(room, dumbbell);
+        let (result, watched) = simulate::once_watched(scenario, seed, watch)?;
+        let flow = &result.flows[0];
+        let dropped: u64 = result.links.iter().map(|link| link.counters.queue_dropped).sum();
+        Ok(fields! {
+            goodput: flow.goodput,
+            retransmissions: flow.retransmissions,
+            spurious: flow.spurious,
+            reductions: flow.reductions.unwrap_or(0),
+            timeouts: flow.timeouts.unwrap_or(0),
+            dropped,
+            // The per cent of the time in which the receiver's window limited the sender.
+            held: watched.room.share() * 100.0,
+            // Missing data that the receiver refused because of its timestamp.
+            refused: watched.refused,
         })
     }
 }

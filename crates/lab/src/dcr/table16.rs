@@ -3,7 +3,6 @@
 
 use airtcp_sim::{FlowResult, RunResult};
 use airtcp_trace::figure::Point;
-use serde::Serialize;
 
 use super::congested::{AS_DESCRIBED, CHANGES, NS2, RANDOM_WAIT, Setup, network};
 use super::table16_row::{COLUMNS, PRINTED, Row};
@@ -60,40 +59,6 @@ fn cases() -> Vec<Case> {
     cases
 }
 
-#[derive(Serialize)]
-pub(super) struct Record<'a> {
-    seed: u64,
-    scenario: u32,
-    combination: &'a str,
-    profile: &'a str,
-    setup: &'a str,
-    /// The goodput of each flow with this combination, in bit/s.
-    goodputs: Vec<f64>,
-    /// Over all flows.
-    pub(super) jain: f64,
-    segments: u64,
-    /// Necessary retransmissions, which are the dropped segments, because only queues drop any.
-    dropped: u64,
-    timeouts: u64,
-    /// At the bottleneck.
-    queue: f64,
-    /// In seconds.
-    pub(super) rtt: f64,
-}
-
-impl Record<'_> {
-    /// Returns the figures in the order and the units of the table.
-    pub(super) fn columns(&self) -> [f64; 4] {
-        let share = |part: u64| part as f64 / self.segments.max(1) as f64 * 100.0;
-        [
-            self.goodputs.iter().sum::<f64>() / self.goodputs.len().max(1) as f64 / 1e6,
-            share(self.dropped),
-            share(self.timeouts),
-            self.queue,
-        ]
-    }
-}
-
 fn body(run: &Run) -> Result<Findings, LabError> {
     let mut findings = Findings::new(
         "scenario | sender | profile | set-up | goodput of a flow, Mbit/s | dropped, % | time-outs, % | \
@@ -116,19 +81,26 @@ fn body(run: &Run) -> Result<Findings, LabError> {
         let scenario = timed(scenario, run.is_small);
         // DCR 3.1: sources start at time 0 and are staggered to avoid synchronisation. The paper
         // does not say how.
-        let results = simulate::seeds(run, |seed| simulate::staggered(&scenario, seed))?;
+        let results = match run.recorded {
+            None => simulate::seeds(run, |seed| simulate::staggered(&scenario, seed))?,
+            Some(_) => Vec::new(),
+        };
         for combination in case.kinds {
-            let records: Vec<_> =
-                results.iter().map(|result| record(combination, case, result)).collect();
-            for record in &records {
-                findings.record(record)?;
-            }
-            let row = Row::of(case, combination, &records);
+            let place = fields! {
+                scenario: case.scenario,
+                combination: *combination,
+                profile: case.profile.name,
+                setup: case.setup.name,
+            };
+            let of = |result| fields(combination, result);
+            let sample = findings
+                .sample(run, 1..=run.seeds, &place, || Ok(results.iter().map(of).collect()))?;
+            let row = Row::of(case, combination, &sample);
             row.report(&mut findings);
             rows.push(row);
             if case.setup == RANDOM_WAIT {
                 let name = format!("{}: {combination}, {}", case.scenario, case.profile.name);
-                series.push(draw::series(name, Style::LineAndMarks, sorted(&records)));
+                series.push(draw::series(name, Style::LineAndMarks, sorted(&sample)));
             }
         }
     }
@@ -140,44 +112,43 @@ fn body(run: &Run) -> Result<Findings, LabError> {
     findings.note(SHORTER);
     findings
         .note("the dropped packets of a flow are its retransmitted segments that had been lost");
-    let (x, y) = (
-        draw::linear("flow, from the least to the most"),
-        draw::linear(&draw::more("goodput, Mbit/s")),
-    );
     let title = "Goodput of twelve flows on 10 Mbit/s, random wait";
-    findings.picture("table16", draw::figure(title, x, y, series));
+    findings.plot(
+        "table16",
+        title,
+        (draw::linear("flow, from the least to the most"), draw::goodput()),
+        series,
+    );
     Ok(findings)
 }
 
 /// Returns every flow's goodput in Mbit/s in ascending order, as means over the runs.
-fn sorted(records: &[Record<'_>]) -> Vec<Point> {
+fn sorted(sample: &Sample) -> Vec<Point> {
     let mut sums: Vec<f64> = Vec::new();
-    for record in records {
-        let mut goodputs = record.goodputs.clone();
+    for run in sample.runs() {
+        let mut goodputs = run.list("goodputs").to_vec();
         goodputs.sort_by(f64::total_cmp);
         sums.resize(goodputs.len(), 0.0);
         sums.iter_mut().zip(&goodputs).for_each(|(sum, goodput)| *sum += goodput / 1e6);
     }
-    let points = sums.iter().zip(1..);
-    points.map(|(sum, rank)| draw::point(f64::from(rank), sum / records.len() as f64)).collect()
+    let (points, runs) = (sums.iter().zip(1..), sample.runs().count() as f64);
+    points.map(|(sum, rank)| draw::point(f64::from(rank), sum / runs)).collect()
 }
 
-fn record<'a>(combination: &'a str, case: &'a Case, result: &RunResult) -> Record<'a> {
+/// Returns the measurements of the flows with a combination. Goodputs are in bit/s, the RTT is in
+/// seconds, the queue is that of the bottleneck, and Jain's index is that of all flows. Only queues
+/// drop segments, so the necessary retransmissions are the dropped ones.
+fn fields(combination: &str, result: &RunResult) -> Fields {
     let flows: Vec<_> = result.flows.iter().filter(|f| f.combination == combination).collect();
     let bottleneck = result.links.iter().find(|l| l.name == "bottleneck" && l.way == "forth");
-    let sum = |of: fn(&FlowResult) -> u64| flows.iter().map(|flow| of(flow)).sum();
-    Record {
-        seed: result.seed,
-        scenario: case.scenario,
-        combination,
-        profile: case.profile.name,
-        setup: case.setup.name,
-        goodputs: flows.iter().map(|flow| flow.goodput).collect(),
+    let sum = |of: fn(&FlowResult) -> u64| flows.iter().map(|flow| of(flow)).sum::<u64>();
+    fields! {
+        goodputs: flows.iter().map(|flow| flow.goodput).collect::<Vec<_>>(),
         jain: result.jain,
         segments: sum(|flow| flow.segments_sent),
         dropped: sum(|flow| flow.retransmissions.saturating_sub(flow.spurious)),
         timeouts: sum(|flow| flow.timeouts.unwrap_or(0)),
         queue: bottleneck.map_or(0.0, |link| link.queue_mean),
-        rtt: flows.iter().map(|flow| flow.rtt.mean).sum::<f64>() / flows.len().max(1) as f64,
+        rtt: flows.iter().map(|f| f.rtt.mean).sum::<f64>() / flows.len().max(1) as f64,
     }
 }

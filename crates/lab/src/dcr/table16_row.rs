@@ -1,7 +1,7 @@
 //! The rows of Table 16, and their claims.
 
 use super::congested::{AS_DESCRIBED, CHANGES, Change, NS2, RANDOM_WAIT};
-use super::table16::{Case, Record};
+use super::table16::Case;
 use crate::paper::{Printed, TOLERANCE};
 use crate::prelude::*;
 
@@ -30,17 +30,23 @@ pub(super) struct Row<'a> {
 }
 
 impl<'a> Row<'a> {
-    pub(super) fn of(case: &'a Case, combination: &'a str, records: &[Record<'_>]) -> Self {
-        let of = |value: &dyn Fn(&Record<'_>) -> f64| {
-            Interval::of(&records.iter().map(value).collect::<Vec<f64>>())
+    pub(super) fn of(case: &'a Case, combination: &'a str, sample: &Sample) -> Self {
+        let goodput = |run: &Fields| {
+            let goodputs = run.list("goodputs");
+            Some(goodputs.iter().sum::<f64>() / goodputs.len().max(1) as f64 / 1e6)
         };
-        Self {
-            case,
-            combination,
-            columns: std::array::from_fn(|column| of(&|r| r.columns()[column])),
-            rtt: of(&|r| r.rtt),
-            jain: of(&|r| r.jain),
-        }
+        let share = |field: &'static str| {
+            move |run: &Fields| Some(run.number(field)? / run.number("segments")?.max(1.0) * 100.0)
+        };
+        let columns = [
+            sample.of(goodput),
+            sample.of(share("dropped")),
+            sample.of(share("timeouts")),
+            sample.values("queue"),
+        ];
+        let columns = columns.map(|values| Interval::of(&values));
+        let [rtt, jain] = ["rtt", "jain"].map(|field| sample.mean(field));
+        Self { case, combination, columns, rtt, jain }
     }
 
     fn show(&self, column: usize) -> String {

@@ -29,12 +29,10 @@ fn body(run: &Run) -> Result<Findings, LabError> {
     ];
     let grid = Grid::run(run, axes, |point, seed| one(run, point, seed))?;
     let senders = grid.all().rows(&["profile", "combination"]);
-    transfer::findings(
-        senders.iter().map(sender).collect(),
-        |findings| grid.record(findings, &["combination", "profile", "deviation"]),
-        "table20",
-        "guess: more packets are late by more than a smoothed round trip",
-    )
+    let mut findings = transfer::table();
+    grid.record(&mut findings, &["combination", "profile", "deviation"])?;
+    transfer::show(&mut findings, &senders.iter().map(sender).collect::<Vec<_>>(), "table20");
+    Ok(findings)
 }
 
 fn sender(part: &Slice<'_>) -> Sender {
@@ -60,12 +58,13 @@ fn one(run: &Run, point: &Point, seed: u64) -> Result<Fields, LabError> {
     let forth = result.links.iter().find(|link| link.way == "forth");
     let counters = forth.map(|link| link.counters).unwrap_or_default();
     let disordered = counters.reordered as f64 / counters.forwarded.max(1) as f64 * 100.0;
-    Ok(Fields::default()
-        .with("goodput", flow.goodput)
-        .with("retransmissions", flow.retransmissions)
-        .with("spurious", flow.spurious)
-        .with("reductions", flow.reductions.unwrap_or(0))
-        .with("timeouts", flow.timeouts.unwrap_or(0))
-        .with("disordered", disordered)
-        .with("dropped", counters.queue_dropped))
+    Ok(fields! {
+        goodput: flow.goodput,
+        retransmissions: flow.retransmissions,
+        spurious: flow.spurious,
+        reductions: flow.reductions.unwrap_or(0),
+        timeouts: flow.timeouts.unwrap_or(0),
+        disordered,
+        dropped: counters.queue_dropped,
+    })
 }

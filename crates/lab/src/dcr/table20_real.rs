@@ -29,30 +29,26 @@ fn senders() -> [(&'static str, Tcp, &'static [u32]); 3] {
 
 fn body(run: &Run) -> Result<Findings, LabError> {
     let senders = senders();
+    let mut findings = transfer::table();
     let mut runs = Vec::new();
     // A small run has only the first.
     for (deviation, ..) in POINTS.into_iter().take(if run.is_small { 1 } else { POINTS.len() }) {
         for seed in 1..=run.seeds {
             for (sender, tcp, _) in senders.iter().filter(|(.., at)| at.contains(&deviation)) {
-                runs.push((seed, transfer(run, sender, tcp, deviation, seed)?));
+                runs.push(transfer(run, (sender, tcp), deviation, seed, &mut findings)?);
             }
         }
     }
     let sender = |(name, ..): &(&str, Tcp, &[u32])| {
         let at = |deviation: u32| {
             let case = |run: &&Fields| run.is("sender", *name) && run.is("deviation", deviation);
-            outcome(deviation, runs.iter().map(|(_, run)| run).filter(case).collect())
+            outcome(deviation, runs.iter().filter(case).collect())
         };
         let outcomes = POINTS.iter().filter_map(|(deviation, ..)| at(*deviation)).collect();
         let combination = name.split(',').next().unwrap_or(name).to_owned();
         Sender { name: (*name).to_owned(), combination, outcomes }
     };
-    let mut findings = transfer::findings(
-        senders.iter().map(sender).collect(),
-        |findings| runs.iter().try_for_each(|(seed, run)| findings.record_fields(*seed, run)),
-        "table20-real",
-        "guess: more packets are late by more than a smoothed round trip",
-    )?;
+    transfer::show(&mut findings, &senders.iter().map(sender).collect::<Vec<_>>(), "table20-real");
     findings.note(
         "The senders take turns. A run whose link was late by more than a tenth of the round-trip time with more than one \
          packet in a hundred is made again, up to three times in all, and one that is late then counts only where no \
@@ -80,23 +76,24 @@ fn outcome(deviation: u32, mut runs: Vec<&Fields>) -> Option<Outcome> {
 /// link's packet lateness in seconds.
 fn transfer(
     run: &Run,
-    sender: &str,
-    tcp: &Tcp,
+    (sender, tcp): (&str, &Tcp),
     deviation: u32,
     seed: u64,
+    findings: &mut Findings,
 ) -> Result<Fields, LabError> {
     let forth = format!("{} seed {seed}", transfer::forth(deviation));
     let times = (Duration::ZERO, transfer::time(run));
     let course = Course::to_linux(tcp, (&forth, BACK), times)?;
-    let done = course.run_in_time(run)?;
-    let share = done.link.reordered as f64 / done.link.forwarded.max(1) as f64;
-    Ok(Fields::default()
-        .with("sender", sender)
-        .with("deviation", deviation)
-        .with("goodput", done.goodput())
-        .with("retransmissions", done.retransmissions())
-        .with("disordered", share * 100.0)
-        .with("dropped", done.link.queue_dropped)
-        .with("lateness", done.lateness)
-        .with("is_in_time", done.is_in_time(&course)))
+    let place = fields! { sender, deviation };
+    findings.transfer(run, seed, &place, &course, |done| {
+        let share = done.link.reordered as f64 / done.link.forwarded.max(1) as f64;
+        fields! {
+            goodput: done.goodput(),
+            retransmissions: done.retransmissions(),
+            disordered: share * 100.0,
+            dropped: done.link.queue_dropped,
+            lateness: done.lateness,
+            is_in_time: done.is_in_time(&course),
+        }
+    })
 }

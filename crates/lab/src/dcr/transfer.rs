@@ -1,13 +1,8 @@
 //! The common parts of both forms of Table 20: a file transfer over a link whose delay varies from
 //! packet to packet.
 
-use std::time::Duration;
-
-use airtcp_sim::Interval;
-use airtcp_trace::figure::Style;
-
 use crate::paper::{LINUX_2_4, Printed};
-use crate::{Findings, LabError, Run, Verdict, draw, theory};
+use crate::prelude::*;
 
 /// The standard deviation of the delay in ms, and the paper's measurements: reordered packets in
 /// per cent, and goodput in Mbit/s. The paper prints "Kbps", which must be kilobytes on a link of
@@ -26,6 +21,8 @@ pub(super) const BACK: &str = "rate 10mbit delay 6ms limit 100";
 /// The combination that resembles the paper's sender: "modified to the current window size, upon
 /// the receipt of the first dupack".
 pub(super) const AS_THE_PAPER: &str = "sack/reno/dcr:count";
+
+const WHY: &str = "guess: more packets are late by more than a smoothed round trip";
 
 /// DCR 6: NICs of 10 Mbit/s, a queue of 100 packets, and 10 ms in the emulator.
 pub(super) fn forth(deviation: u32) -> String {
@@ -69,21 +66,19 @@ impl Sender {
     }
 }
 
-/// Returns the findings of both forms.
-pub(super) fn findings(
-    senders: Vec<Sender>,
-    records: impl FnOnce(&mut Findings) -> Result<(), LabError>,
-    name: &'static str,
-    why: &str,
-) -> Result<Findings, LabError> {
-    let mut findings = Findings::new("sender | 0 ms | 1 ms | 2 ms | 3 ms | 3 ms over 0 ms");
-    records(&mut findings)?;
+/// Creates the findings of either form.
+pub(super) fn table() -> Findings {
+    Findings::new("sender | 0 ms | 1 ms | 2 ms | 3 ms | 3 ms over 0 ms")
+}
+
+/// Shows and judges the results of all senders.
+pub(super) fn show(findings: &mut Findings, senders: &[Sender], name: &'static str) {
     let figures = POINTS.map(|(_, _, goodput)| format!("{goodput:.2}"));
     let [a, b, c, d] = figures;
     let constant = format!("{:.2}", POINTS[3].2 / POINTS[0].2);
     findings.table.row(["DCR in the paper".to_owned(), a, b, c, d, constant]);
     let mut series = Vec::new();
-    for sender in &senders {
+    for sender in senders {
         let mut cells = POINTS.map(|_| "-".to_owned());
         let mut points = Vec::new();
         for (cell, (deviation, ..)) in cells.iter_mut().zip(POINTS) {
@@ -99,8 +94,8 @@ pub(super) fn findings(
     }
     let printed = POINTS.map(|(deviation, _, goodput)| draw::point(f64::from(deviation), goodput));
     series.push(draw::series("DCR in the paper", Style::LineAndMarks, printed.to_vec()));
-    for sender in &senders {
-        findings.beside(sender.is_beside(), |findings| claims(findings, sender, why));
+    for sender in senders {
+        findings.beside(sender.is_beside(), |findings| claims(findings, sender));
     }
     let ours = senders.iter().find(|sender| !sender.is_beside());
     let pair = |(deviation, printed, _): (u32, f64, f64)| {
@@ -120,13 +115,13 @@ pub(super) fn findings(
          the delay, normally distributed",
         TIME.as_secs_f64()
     ));
-    let (x, y) = (
-        draw::linear("standard deviation of the delay, ms"),
-        draw::linear(&draw::more("goodput, Mbit/s")),
-    );
     let title = "Goodput over 10 Mbit/s and 10 ms, delay varies by packet";
-    findings.picture(name, draw::figure(title, x, y, series));
-    Ok(findings)
+    findings.plot(
+        name,
+        title,
+        (draw::linear("standard deviation of the delay, ms"), draw::goodput()),
+        series,
+    );
 }
 
 /// Returns the goodputs divided by that without variance.
@@ -135,7 +130,7 @@ fn shares(sender: &Sender) -> Vec<Interval> {
     sender.outcomes.iter().map(|o| theory::ratio(&o.goodput, &first.goodput)).collect()
 }
 
-fn claims(findings: &mut Findings, sender: &Sender, why: &str) {
+fn claims(findings: &mut Findings, sender: &Sender) {
     let shares = shares(sender);
     let least = shares.iter().min_by(|a, b| a.mean.total_cmp(&b.mean)).copied().unwrap_or_default();
     let shown = theory::show(&least, 1.0, 2);
@@ -149,7 +144,7 @@ fn claims(findings: &mut Findings, sender: &Sender, why: &str) {
     let unfit = sender.outcomes.iter().find_map(|outcome| outcome.unfit.clone());
     let verdict = match unfit {
         Some(unfit) => Verdict::NotComparable(unfit),
-        None => theory::above(&least, 0.9, || why.to_owned()),
+        None => theory::above(&least, 0.9, || WHY.to_owned()),
     };
     let what = format!("{}: least goodput over its own without variance", sender.name);
     findings.claim(what, "fairly constant (0.9 or more)", shown, verdict);

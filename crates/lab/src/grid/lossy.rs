@@ -2,7 +2,6 @@
 
 use airtcp_recovery::Combination;
 use airtcp_recovery::registry::WireNeeds;
-use serde::Serialize;
 
 use crate::prelude::*;
 use crate::real::{self, BACK, Course, Done, Flow, LINK, Tcp, times};
@@ -81,35 +80,16 @@ fn rows(run: &Run) -> Vec<Row> {
     ours.step_by(step).chain(kernel).collect()
 }
 
-#[derive(Serialize)]
-struct Record<'a> {
-    seed: u64,
-    sender: &'a str,
-    /// In per cent.
-    loss: f64,
-    /// The goodput of the cubic flow of Linux beside the sender, if there is one.
-    beside: Option<f64>,
-    goodput: f64,
-    retransmissions: u64,
-    lost: u64,
-    queue_dropped: u64,
-    /// The 99th percentile of the link's packet lateness, in seconds.
-    lateness: f64,
-}
-
-impl<'a> Record<'a> {
-    fn new(seed: u64, sender: &'a str, loss: f64, done: &Done) -> Self {
-        Self {
-            seed,
-            sender,
-            loss,
-            beside: done.flows.get(1).map(|flow| flow.goodput),
-            goodput: done.goodput(),
-            retransmissions: done.retransmissions(),
-            lost: done.link.channel_lost,
-            queue_dropped: done.link.queue_dropped,
-            lateness: done.lateness,
-        }
+/// Returns the measurements of a run: its first flow is the sender, and `beside` is the goodput of
+/// the cubic flow of Linux beside it, if there is one.
+fn fields(done: &Done) -> Fields {
+    fields! {
+        beside: done.flows.get(1).map(|flow| flow.goodput),
+        goodput: done.goodput(),
+        retransmissions: done.retransmissions(),
+        lost: done.link.channel_lost,
+        queue_dropped: done.link.queue_dropped,
+        lateness: done.lateness,
     }
 }
 
@@ -159,10 +139,10 @@ fn measure(findings: &mut Findings, run: &Run, rows: &mut [Row]) -> Result<u64, 
             for row in &mut *rows {
                 let forth = format!("{LINK} loss {loss}% only payload seed {seed}");
                 let course = Course::to_linux(&row.tcp, (&forth, BACK), (warm_up, end))?;
-                let done = course.run_in_time(run)?;
-                late += u64::from(!done.is_in_time(&course));
-                findings.record(&Record::new(seed, &row.name, loss, &done))?;
-                row.goodputs[index].push(done.goodput());
+                let place = fields! { sender: row.name.as_str(), loss };
+                let one = findings.transfer(run, seed, &place, &course, fields)?;
+                late += u64::from(course.was_late(&one));
+                row.goodputs[index].extend(one.number("goodput"));
             }
         }
     }
@@ -179,11 +159,11 @@ fn share(findings: &mut Findings, run: &Run, row: &Row) -> Result<(), LabError> 
         let forth = format!("{LINK} seed {seed}");
         let mut course = Course::to_linux(&row.tcp, (&forth, BACK), (warm_up, end))?;
         course.flows.push(Flow::new(Tcp::Kernel(Some("cubic"))));
-        let done = course.run_in_time(run)?;
-        late += u64::from(!done.is_in_time(&course));
-        findings.record(&Record::new(seed, &row.name, 0.0, &done))?;
-        let both: f64 = done.flows.iter().map(|flow| flow.goodput).sum();
-        shares.push(done.goodput() / both);
+        let place = fields! { sender: row.name.as_str(), loss: 0.0 };
+        let one = findings.transfer(run, seed, &place, &course, fields)?;
+        late += u64::from(course.was_late(&one));
+        let own = one.number("goodput").unwrap_or_default();
+        shares.push(own / (own + one.number("beside").unwrap_or_default()));
     }
     let share = Interval::of(&shares);
     findings.claim(

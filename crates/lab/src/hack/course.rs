@@ -1,14 +1,9 @@
 //! A file transfer over a link that corrupts data (HACK 4 and 5).
 
-use std::time::Duration;
-
-use airtcp_recovery::Profile;
-use airtcp_sim::{App, FlowResult, FlowSpec, Interval, RunResult, Scenario};
-use airtcp_types::ByteCount;
-use serde::Serialize;
+use airtcp_sim::{FlowResult, RunResult, Simulation};
 
 use super::trail::Trail;
-use crate::{Findings, LabError, Run, feed, simulate};
+use crate::prelude::*;
 
 /// A sender: the paper's name and our combination.
 #[derive(Clone, Copy, Debug)]
@@ -48,7 +43,7 @@ const SMALL: ByteCount = ByteCount(50_000);
 const PATIENCE: Duration = Duration::from_secs(900_000);
 
 /// The set-up of one transfer.
-#[derive(Clone, Copy, PartialEq, Debug, Serialize)]
+#[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) struct Course {
     /// The one-way delay, in ms.
     pub(super) delay: u32,
@@ -62,33 +57,6 @@ pub(super) struct Course {
     pub(super) header: u32,
     /// The receiver's window, if it limits the transfer.
     pub(super) window: Option<ByteCount>,
-}
-
-#[derive(Serialize)]
-struct Record<'a> {
-    seed: u64,
-    sender: &'a str,
-    combination: &'a str,
-    profile: &'a str,
-    #[serde(flatten)]
-    course: Course,
-    /// The time until all data had arrived; `None` if the transfer did not finish.
-    seconds: Option<f64>,
-    goodput: f64,
-    timeouts: u64,
-    /// Time-outs while waiting for data that had been retransmitted already.
-    #[serde(rename = "timeouts_of_repairs")]
-    of_repairs: u64,
-    /// Time-outs in a recovery while waiting for data that had not been retransmitted.
-    #[serde(rename = "timeouts_of_holes")]
-    of_holes: u64,
-    reductions: u64,
-    retransmissions: u64,
-    corrupted: u64,
-    corrupted_header: u64,
-    /// Corrupted packets that no checksum detects.
-    unnoticed: u64,
-    queue_dropped: u64,
 }
 
 /// The results of one sender's runs.
@@ -162,7 +130,13 @@ impl Course {
         profile: &Profile,
         findings: &mut Findings,
     ) -> Result<Outcome, LabError> {
-        Ok(self.watch(run, sender, profile, findings)?.0)
+        let scenario = self.scenario(run, sender, profile)?;
+        let sample = findings.measure(run, &self.place(sender, profile), |seed| {
+            let trail = |_: &Simulation<'_>| Trail::default();
+            let (result, trail) = simulate::once_watched(scenario.clone(), seed, trail)?;
+            Ok(self.fields(run, &result, &trail))
+        })?;
+        Ok(self.outcome(run, &sample))
     }
 
     /// Runs a sender like [`measure`](Self::measure), and also returns the trail of each run.
@@ -175,31 +149,29 @@ impl Course {
     ) -> Result<(Outcome, Vec<Trail>), LabError> {
         let scenario = self.scenario(run, sender, profile)?;
         let runs = simulate::watched(run, |_| scenario.clone(), |_| Trail::default())?;
+        let fields = runs.iter().map(|(result, trail)| self.fields(run, result, trail));
+        let fields = || Ok(fields.collect());
+        let sample = findings.sample(run, 1..=run.seeds, &self.place(sender, profile), fields)?;
+        Ok((self.outcome(run, &sample), runs.into_iter().map(|(_, trail)| trail).collect()))
+    }
+
+    fn outcome(&self, run: &Run, sample: &Sample) -> Outcome {
         let bits = self.size(run).0 as f64 * 8.0;
-        let records: Vec<_> = runs
-            .iter()
-            .map(|(result, trail)| self.record(run, sender, profile, result, trail))
-            .collect();
-        for record in &records {
-            findings.record(record)?;
-        }
-        let of = |value: &dyn Fn(&Record<'_>) -> f64| -> Vec<f64> {
-            records.iter().map(value).collect()
-        };
-        let (goodputs, timeouts) = (of(&|r| r.goodput), of(&|r| r.timeouts as f64));
-        let outcome = Outcome {
+        let (goodputs, timeouts) = (sample.values("goodput"), sample.values("timeouts"));
+        let seconds: Vec<_> = goodputs.iter().map(|goodput| bits / goodput).collect();
+        let finished = sample.values("seconds").len();
+        Outcome {
             goodput: Interval::of(&goodputs),
-            goodputs,
-            seconds: Interval::of(&of(&|r| bits / r.goodput)),
+            seconds: Interval::of(&seconds),
             timeouts: Interval::of(&timeouts),
+            of_repairs: sample.mean("timeouts_of_repairs").mean,
+            of_holes: sample.mean("timeouts_of_holes").mean,
+            reductions: sample.sum("reductions") as u64,
+            corrupted: sample.sum("corrupted") as u64,
+            unfinished: (goodputs.len() - finished) as u64,
+            goodputs,
             timeouts_each: timeouts,
-            of_repairs: Interval::of(&of(&|r| r.of_repairs as f64)).mean,
-            of_holes: Interval::of(&of(&|r| r.of_holes as f64)).mean,
-            reductions: records.iter().map(|r| r.reductions).sum(),
-            corrupted: records.iter().map(|r| r.corrupted).sum(),
-            unfinished: records.iter().filter(|r| r.seconds.is_none()).count() as u64,
-        };
-        Ok((outcome, runs.into_iter().map(|(_, trail)| trail).collect()))
+        }
     }
 
     /// Returns the goodput of the file transfer in bit/s; if the transfer did not finish, over
@@ -213,26 +185,32 @@ impl Course {
         if run.is_small { SMALL } else { self.size }
     }
 
-    fn record<'a>(
-        &self,
-        run: &Run,
-        sender: &'a Sender,
-        profile: &Profile,
-        result: &RunResult,
-        trail: &Trail,
-    ) -> Record<'a> {
-        let (flow, link) = (&result.flows[0], &result.links[0].counters);
-        Record {
-            seed: result.seed,
+    /// Returns the part of a record that says what was run.
+    fn place(&self, sender: &Sender, profile: &Profile) -> Fields {
+        fields! {
             sender: sender.name,
             combination: sender.combination,
             profile: profile.name,
-            course: *self,
+            delay: self.delay,
+            size: self.size.0,
+            share: self.share,
+            burst: self.burst,
+            header: self.header,
+            window: self.window.map(|window| window.0),
+        }
+    }
+
+    /// Returns the measurements of a run: a transfer that did not finish has no `seconds`, and
+    /// `unnoticed` are corrupted packets that no checksum detects. A time-out of a repair waits for
+    /// data that was retransmitted already; one of a hole, in a recovery, for other data.
+    fn fields(&self, run: &Run, result: &RunResult, trail: &Trail) -> Fields {
+        let (flow, link) = (&result.flows[0], &result.links[0].counters);
+        fields! {
             seconds: flow.finished,
             goodput: self.goodput(run, flow),
             timeouts: flow.timeouts.unwrap_or(0),
-            of_repairs: trail.timeouts_of_repairs,
-            of_holes: trail.timeouts_of_holes,
+            timeouts_of_repairs: trail.timeouts_of_repairs,
+            timeouts_of_holes: trail.timeouts_of_holes,
             reductions: flow.reductions.unwrap_or(0),
             retransmissions: flow.retransmissions,
             corrupted: link.corrupted,

@@ -164,9 +164,13 @@ fn pictures(findings: &mut Findings, hit: &[Row; 3], read: &[Row; 3]) {
         let points = row.trail.throughput(BIN);
         throughputs.push(draw::series(sender.name, Style::Steps, points));
     }
-    let (x, y) = (draw::linear("time, s"), draw::linear(&draw::more("acknowledged, kbit/s")));
     let title = "Throughput over time: bursts of five at 5 %, header hit 95 %";
-    findings.picture("fig23", draw::figure(title, x, y, throughputs));
+    findings.plot(
+        "fig23",
+        title,
+        (draw::linear("time, s"), draw::linear(&draw::more("acknowledged, kbit/s"))),
+        throughputs,
+    );
     for (name, header, rows) in [("fig24", 95, hit), ("fig25", 0, read)] {
         let bar = |(number, (sender, row)): (u32, (&(Sender, &str), &Row))| {
             let point = draw::interval(f64::from(number), &row.outcome.seconds, 1.0);

@@ -41,12 +41,13 @@ fn body(run: &Run) -> Result<Findings, LabError> {
         let scenario = course.over(&course.links(), run, &sender, &point.profile())?;
         let result = simulate::once(scenario, seed)?;
         let flow = &result.flows[0];
-        Ok(Fields::default()
-            .with("goodput", course.goodput(run, flow))
-            .with("timeouts", flow.timeouts.unwrap_or(0))
-            .with("resent", flow.retransmissions)
-            .with("needless", flow.spurious)
-            .with("corrupted", result.links[0].counters.corrupted))
+        Ok(fields! {
+            goodput: course.goodput(run, flow),
+            timeouts: flow.timeouts.unwrap_or(0),
+            resent: flow.retransmissions,
+            needless: flow.spurious,
+            corrupted: result.links[0].counters.corrupted,
+        })
     })?;
     grid.record(&mut findings, &names)?;
     for row in grid.all().rows(&names) {
@@ -64,10 +65,13 @@ fn body(run: &Run) -> Result<Findings, LabError> {
     }
     let both = grid.all().at("sender", HACK_SACK.name);
     let bars = both.lines("profile", "burst", ("timeouts", 1.0));
-    let (x, y) =
-        (draw::linear("packets in a burst"), draw::linear(&draw::less("time-outs of a transfer")));
     let title = "Time-outs of HACK + SACK although every corruption is notified";
-    findings.picture("timeouts", draw::figure(title, x, y, bars));
+    findings.plot(
+        "timeouts",
+        title,
+        (draw::linear("packets in a burst"), draw::linear(&draw::less("time-outs of a transfer"))),
+        bars,
+    );
     Ok(findings)
 }
 

@@ -53,10 +53,13 @@ fn body(run: &Run) -> Result<Findings, LabError> {
         let lines = free.lines("sender", "acks", ("goodput", 1e-3));
         let (header, burst) = (part.text("header"), part.text("burst"));
         let title = format!("Corruption of 5 %, bursts of {burst}, header hit {header} %");
-        let (x, y) =
-            (draw::linear("corrupted ACKs, %"), draw::linear(&draw::more("throughput, kbit/s")));
         let name = format!("acks-header-{header}-burst-{burst}");
-        findings.picture(name, draw::figure(title, x, y, lines));
+        findings.plot(
+            name,
+            title,
+            (draw::linear("corrupted ACKs, %"), draw::linear(&draw::more("throughput, kbit/s"))),
+            lines,
+        );
     }
     findings.note(
         "The paper announces these tests and has no results, so all claims are beside it. ACKs consist of headers only, so any corruption hits a header; at 1 Mbit/s the path holds 50 packets. \
@@ -77,11 +80,12 @@ fn measure(run: &Run, point: &Point, seed: u64) -> Result<Fields, LabError> {
     let scenario = course.over(&links, run, sender, &point.profile())?;
     let result = simulate::once(scenario, seed)?;
     let flow = &result.flows[0];
-    Ok(Fields::default()
-        .with("goodput", course.goodput(run, flow))
-        .with("timeouts", flow.timeouts.unwrap_or(0))
-        .with("cuts", flow.reductions.unwrap_or(0))
-        .with("dropped", result.links[0].counters.queue_dropped))
+    Ok(fields! {
+        goodput: course.goodput(run, flow),
+        timeouts: flow.timeouts.unwrap_or(0),
+        cuts: flow.reductions.unwrap_or(0),
+        dropped: result.links[0].counters.queue_dropped,
+    })
 }
 
 /// Asks whether HACK is better than SACK under these conditions, too.

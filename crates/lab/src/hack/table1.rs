@@ -47,11 +47,15 @@ fn body(run: &Run) -> Result<Findings, LabError> {
         "Geometric means over the points, and the least and the most of them; kbit/s and time-outs of each point are \
          in hack/fig7 and hack/fig12.",
     );
-    let (x, y) = (
-        draw::linear("corrupted packets, %"),
-        draw::log(&draw::more("throughput of HACK over that of SACK")),
+    findings.plot(
+        "table1",
+        "HACK over SACK",
+        (
+            draw::linear("corrupted packets, %"),
+            draw::log(&draw::more("throughput of HACK over that of SACK")),
+        ),
+        series,
     );
-    findings.picture("table1", draw::figure("HACK over SACK", x, y, series));
     Ok(findings)
 }
 

@@ -78,6 +78,7 @@ struct Done {
 }
 
 fn body(run: &Run) -> Result<Findings, LabError> {
+    run.may_run()?;
     let mut findings = Findings::new(
         "link | sender | simulator, s | time-outs | packets, s | time-outs | ratio of seconds | corrupted | \
          header hit | special ACKs",
@@ -100,11 +101,15 @@ fn body(run: &Run) -> Result<Findings, LabError> {
         series.push(draw::series(format!("packets, {point}"), Style::Marks, packets));
         series.push(draw::series(format!("simulator, {point}"), Style::Marks, simulator));
     }
-    let (x, y) = (
-        Axis { range: Some((0.5, 3.5)), ..draw::linear("1 SACK, 2 HACK, 3 HACK + SACK") },
-        draw::log(&draw::less("time, s")),
+    findings.plot(
+        "wire",
+        "Transfer time, s",
+        (
+            Axis { range: Some((0.5, 3.5)), ..draw::linear("1 SACK, 2 HACK, 3 HACK + SACK") },
+            draw::log(&draw::less("time, s")),
+        ),
+        series,
     );
-    findings.picture("wire", draw::figure("Transfer time, s", x, y, series));
     Ok(findings)
 }
 

@@ -243,23 +243,21 @@ fn most(findings: &mut Findings, what: String, claimed: u64, measured: u64, why:
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::le::curve::Record;
+    use crate::study::{Sample, fields};
 
     fn newreno(repairs: &[u64]) -> Curve {
-        let record = |(seed, repairs): (usize, &u64)| Record {
-            seed: seed as u64,
-            setup: FOUR_TRIPS,
-            sender: "newreno",
-            lost: 20,
-            as_drawn: true,
-            time: 1.0,
-            timeouts: (*repairs > 0).into(),
-            reductions: 1,
-            repairs: *repairs,
-            single: false,
+        let run = |repairs: &u64| {
+            fields! {
+                as_drawn: true,
+                time: 1.0,
+                timeouts: u64::from(*repairs > 0),
+                reductions: 1u64,
+                repairs: *repairs,
+                single: false,
+            }
         };
-        let records: Vec<_> = repairs.iter().enumerate().map(record).collect();
-        Curve { name: "newreno", points: vec![Point::of(20, &records)] }
+        let sample = Sample(repairs.iter().map(run).collect());
+        Curve { name: "newreno", points: vec![Point::of(20, &sample)] }
     }
 
     #[test]

@@ -1,25 +1,6 @@
 //! One sender's recoveries from every number of losses, and their figures.
 
-use airtcp_sim::Interval;
-use serde::Serialize;
-
-/// One recovery.
-#[derive(Serialize)]
-pub(super) struct Record<'a> {
-    pub(super) seed: u64,
-    pub(super) setup: &'a str,
-    pub(super) sender: &'a str,
-    pub(super) lost: u64,
-    /// Whether exactly the drawn segments of one window were dropped, and no retransmission.
-    pub(super) as_drawn: bool,
-    /// In seconds.
-    pub(super) time: f64,
-    pub(super) timeouts: u64,
-    pub(super) reductions: u64,
-    /// The retransmissions before the first time-out.
-    pub(super) repairs: u64,
-    pub(super) single: bool,
-}
+use crate::prelude::*;
 
 /// All runs of one sender, for each number of losses.
 pub(super) struct Curve {
@@ -46,22 +27,20 @@ pub(super) struct Point {
 }
 
 impl Point {
-    pub(super) fn of(lost: u64, records: &[Record<'_>]) -> Self {
-        let each =
-            |value: fn(&Record<'_>) -> f64| -> Vec<f64> { records.iter().map(value).collect() };
-        let times = each(|r| r.time);
-        let late = records.iter().filter(|r| r.timeouts > 0);
+    pub(super) fn of(lost: u64, sample: &Sample) -> Self {
+        let count = |is: &dyn Fn(&&Fields) -> bool| sample.runs().filter(is).count() as u64;
+        let runs = sample.runs().count() as u64;
         Self {
             lost,
-            time: Interval::of(&times),
-            times,
-            reductions: each(|r| r.reductions as f64),
-            timeouts: Interval::of(&each(|r| r.timeouts as f64)).mean,
-            repairs: late.map(|r| r.repairs as f64).collect(),
-            runs: records.len() as u64,
-            as_drawn: records.iter().filter(|r| r.as_drawn).count() as u64,
-            is_free: records.iter().all(|r| r.timeouts == 0),
-            is_single: records.iter().filter(|r| r.single).count() * 2 > records.len(),
+            time: sample.mean("time"),
+            times: sample.values("time"),
+            reductions: sample.values("reductions"),
+            timeouts: sample.mean("timeouts").mean,
+            repairs: sample.of(|run| run.number("repairs").filter(|_| !run.is("timeouts", 0u64))),
+            runs,
+            as_drawn: count(&|run| run.is("as_drawn", true)),
+            is_free: count(&|run| !run.is("timeouts", 0u64)) == 0,
+            is_single: count(&|run| run.is("single", true)) * 2 > runs,
         }
     }
 

@@ -3,12 +3,12 @@
 use std::fmt::Write as _;
 
 use airtcp_recovery::{Choice, Combination, RtoForm, SACK1 as SACK1_OF_NS2};
-use airtcp_sim::RunResult;
+use airtcp_sim::Simulation;
 use airtcp_types::NodeId;
 
 use super::claims;
 use super::clamped::{self, MAXIMUM};
-use super::curve::{Curve, Point, Record};
+use super::curve::{Curve, Point};
 use super::network::{OWN_TIMER, combine};
 use super::window::{Recovery, draw as draw_losses};
 use crate::paper;
@@ -100,29 +100,24 @@ fn curve(
 ) -> Result<Curve, LabError> {
     let mut points = Vec::new();
     for lost in losses(run) {
-        let wires: Vec<Wire> = (1..=run.seeds)
-            .map(|seed| wire_of(setup.link, seed, lost))
-            .collect::<Result<_, _>>()?;
-        let scenario =
-            |seed: u64| scenario(sender, &setup.profile, wires[seed as usize - 1].clone());
-        let record = |(result, watched): &(RunResult, Recovery)| Record {
-            seed: result.seed,
-            setup: setup.name,
-            sender,
-            lost,
-            as_drawn: watched.is_as_drawn(lost, MAXIMUM, PAYLOAD),
-            time: watched.time.unwrap_or(LIMIT).as_secs_f64(),
-            timeouts: watched.timeouts,
-            reductions: watched.reductions,
-            repairs: watched.repairs,
-            single: watched.is_single(),
-        };
-        let runs = simulate::watched(run, scenario, |_| Recovery::new(SENDER))?;
-        let records: Vec<_> = runs.iter().map(record).collect();
-        for record in &records {
-            findings.record(record)?;
-        }
-        points.push(Point::of(lost, &records));
+        let place = fields! { setup: setup.name };
+        let place = place.with("sender", sender).with("lost", lost);
+        let sample = findings.measure(run, &place, |seed| {
+            let scenario = scenario(sender, &setup.profile, wire_of(setup.link, seed, lost)?);
+            let recovery = |_: &Simulation<'_>| Recovery::new(SENDER);
+            let (_, watched) = simulate::once_watched(scenario, seed, recovery)?;
+            Ok(fields! {
+                // Whether exactly the drawn segments were dropped, and no retransmission.
+                as_drawn: watched.is_as_drawn(lost, MAXIMUM, PAYLOAD),
+                time: watched.time.unwrap_or(LIMIT).as_secs_f64(),
+                timeouts: watched.timeouts,
+                reductions: watched.reductions,
+                // The retransmissions before the first time-out.
+                repairs: watched.repairs,
+                single: watched.is_single(),
+            })
+        })?;
+        points.push(Point::of(lost, &sample));
     }
     Ok(Curve { name: sender, points })
 }

@@ -52,11 +52,12 @@ fn body(run: &Run) -> Result<Findings, LabError> {
         let scenario = network::scenario(run, &combinations, &profile, network::RATE, 0.0)?;
         let result = simulate::once(simulate::staggered(&scenario, seed), seed)?;
         let each = |of: fn(&FlowResult) -> f64| result.flows.iter().map(of).collect::<Vec<f64>>();
-        Ok(Fields::default()
-            .with("goodputs", each(|flow| flow.goodput))
-            .with("reductions", each(|flow| flow.reductions.unwrap_or(0) as f64))
-            .with("timeouts", each(|flow| flow.timeouts.unwrap_or(0) as f64))
-            .with("jain", result.jain))
+        Ok(fields! {
+            goodputs: each(|flow| flow.goodput),
+            reductions: each(|flow| flow.reductions.unwrap_or(0) as f64),
+            timeouts: each(|flow| flow.timeouts.unwrap_or(0) as f64),
+            jain: result.jain,
+        })
     })?;
     grid.record(&mut findings, &["profile", "other", "sack_flows"])?;
     for mix in grid.all().rows(&["profile", "other", "sack_flows"]) {
@@ -89,11 +90,15 @@ fn body(run: &Run) -> Result<Findings, LabError> {
         let is_papers = profile == PAPERS_PROFILE;
         let suffix = if is_papers { String::new() } else { format!("-{profile}") };
         let title = format!("Ten flows on 5 Mbit/s, {profile} profile");
-        let (x, y) = (
-            draw::linear("SACK flows of ten"),
-            draw::linear(&draw::more("goodput of a flow, kbit/s")),
+        findings.plot(
+            format!("fig5{suffix}"),
+            title,
+            (
+                draw::linear("SACK flows of ten"),
+                draw::linear(&draw::more("goodput of a flow, kbit/s")),
+            ),
+            lines,
         );
-        findings.picture(format!("fig5{suffix}"), draw::figure(title, x, y, lines));
     }
     findings.note(network::note(network::RATE));
     Ok(findings)

@@ -95,7 +95,7 @@ fn panels(run: &Run, sweep: &Sweep<'_>) -> Result<Findings, LabError> {
         let combinations = vec![combination.as_str(); flows];
         let scenario = network::scenario(run, &combinations, &profile, rate, point.number("loss"))?;
         let result = simulate::once(simulate::staggered(&scenario, seed), seed)?;
-        let case = Fields::default().with("combination", combination).with("flows", flows);
+        let case = fields! { combination, flows };
         Ok(together::with(case.with("loss", point.number("loss")), &result))
     })?;
     grid.record(&mut findings, &["panel", "profile"])?;

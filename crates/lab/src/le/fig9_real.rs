@@ -24,18 +24,17 @@ fn body(run: &Run) -> Result<Findings, LabError> {
     let form = "westwood-plus";
     let [fack, le] = ["fack", "le"].map(|detection| format!("{detection}/{form}"));
     let senders = [fack.as_str(), &le, testbed::FACK_RR, testbed::LE_RR];
+    let mut findings = Findings::new("sender | goodput, Mbit/s | retransmissions | late runs");
     let mut runs = Vec::new();
     // The senders take turns.
     for seed in 1..=run.seeds {
         for sender in senders {
-            runs.push((seed, transfer(run, sender, seed)?));
+            runs.push(transfer(run, sender, seed, &mut findings)?);
         }
     }
-    let mut findings = Findings::new("sender | goodput, Mbit/s | retransmissions | late runs");
-    runs.iter().try_for_each(|(seed, fields)| findings.record_fields(*seed, fields))?;
     let of = |sender: &str, field: &str| -> Vec<f64> {
-        let own = runs.iter().filter(|(_, fields)| fields.is("sender", sender));
-        own.filter_map(|(_, fields)| fields.number(field)).collect()
+        let own = runs.iter().filter(|run| run.is("sender", sender));
+        own.filter_map(|run| run.number(field)).collect()
     };
     for sender in senders {
         let show =
@@ -63,9 +62,13 @@ fn body(run: &Run) -> Result<Findings, LabError> {
         let points = runs.map(|(run, goodput)| draw::point(f64::from(run), goodput * 1e-6));
         draw::series(*sender, Style::Marks, points.collect())
     };
-    let (x, y) = (draw::linear("run"), draw::linear(&draw::more("goodput, Mbit/s")));
     let title = "Fig. 9 with real packets: 10 % loss, 7 Mbit/s, round trip of 20 ms";
-    findings.picture("fig9-real", draw::figure(title, x, y, senders.iter().map(line)));
+    findings.plot(
+        "fig9-real",
+        title,
+        (draw::linear("run"), draw::goodput()),
+        senders.iter().map(line),
+    );
     findings.note(
         "Our sender has the profile linux-2.6, the receiver is Linux. A transfer takes 20 s; one whose link was late is made again, up to \
          three times in all.",
@@ -73,17 +76,23 @@ fn body(run: &Run) -> Result<Findings, LabError> {
     Ok(findings)
 }
 
-fn transfer(run: &Run, sender: &str, seed: u64) -> Result<Fields, LabError> {
+fn transfer(
+    run: &Run,
+    sender: &str,
+    seed: u64,
+    findings: &mut Findings,
+) -> Result<Fields, LabError> {
     let back = testbed::link(MBIT);
     let forth = format!("{back} loss 10% only payload seed {seed}");
     let end = Duration::from_secs(if run.is_small { 1 } else { 20 });
     let tcp = Tcp::Ours(controls::combine(sender), paper::profile(LINUX_2_6));
     let course = Course::to_linux(&tcp, (&forth, &back), (Duration::ZERO, end))?;
-    let done = course.run_in_time(run)?;
-    Ok(Fields::default()
-        .with("sender", sender)
-        .with("goodput", done.goodput())
-        .with("retransmissions", done.retransmissions())
-        .with("lateness", done.lateness)
-        .with("late", u64::from(!done.is_in_time(&course))))
+    findings.transfer(run, seed, &fields! { sender }, &course, |done| {
+        fields! {
+            goodput: done.goodput(),
+            retransmissions: done.retransmissions(),
+            lateness: done.lateness,
+            late: u64::from(!done.is_in_time(&course)),
+        }
+    })
 }

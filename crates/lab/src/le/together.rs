@@ -1,10 +1,8 @@
 //! Sums the figures of all flows of a run.
 
 use airtcp_sim::{FlowResult, RunResult};
-use airtcp_trace::figure::Figure;
 
-use crate::draw;
-use crate::study::{Fields, Slice};
+use crate::prelude::*;
 
 /// Adds the sums to a record: goodput in bit/s, and counts.
 pub(super) fn with(fields: Fields, result: &RunResult) -> Fields {

@@ -18,6 +18,7 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep_until, timeout_at};
 
 use crate::bottleneck::{Bottleneck, Sent};
+use crate::study::Fields;
 use crate::timeline::Timeline;
 use crate::{Ground, LabError, Run, Verdict, feed};
 
@@ -118,7 +119,7 @@ pub(crate) struct Course {
 }
 
 /// The outcome of a course.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Done {
     /// In the order of the course's flows.
     pub(crate) flows: Vec<FlowDone>,
@@ -233,6 +234,7 @@ impl Course {
     /// [`LabError::Testbed`] if the network of namespaces cannot be created; [`LabError::Transfer`]
     /// if a transfer fails or a received byte differs from the sent one.
     pub(crate) fn run(&self, run: &Run) -> Result<Done, LabError> {
+        run.may_run()?;
         let delays = self.flows.iter().map(|flow| flow.delay);
         let node = Bottleneck::new(&self.forth, &self.back, PORT, delays)?;
         let is_ours = |flow: &&Flow| matches!(flow.sender, Tcp::Ours(..));
@@ -256,6 +258,11 @@ impl Course {
         run.done.add();
         let flows = received.iter().zip(sent).map(|(received, sent)| self.flow(received, &sent));
         Ok(Done { flows: flows.collect(), link, at_warm_up, timeline, lateness })
+    }
+
+    /// Returns whether the link was late in a run with the field `lateness`.
+    pub(crate) fn was_late(&self, run: &Fields) -> bool {
+        !is_in_time(run.number("lateness").unwrap_or_default(), &self.forth, &self.back)
     }
 
     /// Calls [`run`](Self::run) up to three times, until the link is on time. Returns the run in

@@ -34,26 +34,27 @@ fn body(run: &Run) -> Result<Findings, LabError> {
     let losses = if run.is_small { &LOSSES[3..=4] } else { &LOSSES[..] };
     let axes = vec![
         Axis::new("environment", ENVIRONMENTS.map(|(environment, _)| environment.name)),
-        Axis::new("sender", TCP.into_iter().chain(RRTP)),
+        Axis::new("kind", TCP.into_iter().chain(RRTP)),
         Axis::new("loss", losses.iter().copied()),
     ];
     let grid = Grid::run(run, axes, |point, seed| {
         let environment = environment(&point.text("environment"), point.number("loss"));
-        let sender = point.text("sender");
+        let sender = point.text("kind");
         let sender = if sender == SEEDED { environment.seeded() } else { sender };
         let result = simulate::once(environment.scenario("fig4.1", &sender, TIME)?, seed)?;
         let flow = &result.flows[0];
-        Ok(Fields::default()
-            .with("environment", environment.name)
-            .with("sender", sender)
-            .with("loss", environment.loss)
-            .with("throughput", flow.goodput)
-            .with("delivered", delivered(flow, TIME))
-            .with("timeouts", flow.timeouts))
+        Ok(fields! {
+            environment: environment.name,
+            sender,
+            loss: environment.loss,
+            throughput: flow.goodput,
+            delivered: delivered(flow, TIME),
+            timeouts: flow.timeouts,
+        })
     })?;
     grid.record(&mut findings, &[])?;
-    for row in grid.all().rows(&["environment", "sender", "loss"]) {
-        let [name, loss, sender] = ["environment", "loss", "sender"].map(|axis| row.text(axis));
+    for row in grid.all().rows(&["environment", "kind", "loss"]) {
+        let [name, loss, sender] = ["environment", "loss", "kind"].map(|axis| row.text(axis));
         let most = environment(&name, row.number("loss")).most(&sender);
         let share = format!("{:.3}", row.mean("throughput").mean / most);
         let throughput = row.show("throughput", 1e-3, 2);
@@ -61,13 +62,17 @@ fn body(run: &Run) -> Result<Findings, LabError> {
     }
     for (part, (environment, picture)) in grid.all().each("environment").zip(ENVIRONMENTS) {
         claims(&mut findings, &part, losses);
-        let series = part.each("sender").map(|of| {
-            let name = named(&of.text("sender"));
+        let series = part.each("kind").map(|of| {
+            let name = named(&of.text("kind"));
             of.line(name, "loss", 1e-3, |cell| cell.mean("throughput"))
         });
-        let (x, y) = (draw::linear("loss, %"), draw::linear(&draw::more("throughput, kbit/s")));
         let title = format!("Throughput over the loss rate, {}", environment.name);
-        findings.picture(picture, draw::figure(title, x, y, series));
+        findings.plot(
+            picture,
+            title,
+            (draw::linear("loss, %"), draw::linear(&draw::more("throughput, kbit/s"))),
+            series,
+        );
     }
     findings.notes.extend([SETUP.to_owned(), QUEUES.to_owned()]);
     Ok(findings)
@@ -86,7 +91,7 @@ fn claims(findings: &mut Findings, part: &Slice<'_>, losses: &[f64]) {
     for (own, other) in RRTP.into_iter().flat_map(|own| TCP.map(|other| (own, other))) {
         let [first, last] = [least, most].map(|loss| {
             let [own, other] =
-                [own, other].map(|of| part.at("sender", of).at("loss", loss).values("throughput"));
+                [own, other].map(|of| part.at("kind", of).at("loss", loss).values("throughput"));
             theory::paired(&own, &other)
         });
         findings.beside(!is_seeded(own), |findings| {

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
+use airtcp_sim::Simulation;
 use airtcp_types::{Crossing, Event, EventKind, Fate, Instant, NodeId, Observer, Packet};
-use serde::Serialize;
 
 use super::network::{RENO, flow};
 use crate::prelude::*;
@@ -58,20 +58,6 @@ const SETTINGS: [Setting; 3] = [
     Setting { name: "cross traffic", delay: "delay 55ms", cross: true },
     Setting { name: "jitter", delay: "delay 55ms 30ms inorder", cross: false },
 ];
-
-#[derive(Serialize)]
-struct Record {
-    seed: u64,
-    setting: &'static str,
-    sigma: f64,
-    phi: f64,
-    congestive: usize,
-    judged_wireless: usize,
-    wireless: usize,
-    judged_congestive: usize,
-    /// The misjudged losses in one hole with a loss of the other kind.
-    beside_the_other: usize,
-}
 
 /// Every lost data packet with its cause, and the receiver's first judgement of it. A packet is
 /// identified by connection and number; if it is lost twice, only the first loss counts.
@@ -165,37 +151,40 @@ fn body(run: &Run) -> Result<Findings, LabError> {
         let mut mixed = (0, 0);
         for (sigma, phi, to_wireless, to_congestive) in table {
             let scenario = scenario(&setting, *sigma, *phi, run.is_small)?;
-            let (mut wireless, mut congestive, mut both) = (Vec::new(), Vec::new(), Vec::new());
-            let mut fewest = LOSSES;
-            for (result, judgements) in
-                simulate::watched(run, |_| scenario.clone(), |_| Judgements::default())?
-            {
-                let [(many, one, first), (count, other, second)] =
+            let place = fields! { setting: setting.name };
+            let place = place.with("sigma", *sigma).with("phi", *phi);
+            let sample = findings.measure(run, &place, |seed| {
+                let judgements = |_: &Simulation<'_>| Judgements::default();
+                let (_, judgements) = simulate::once_watched(scenario.clone(), seed, judgements)?;
+                let [(congestive, one, first), (wireless, other, second)] =
                     [true, false].map(|of| judgements.wrong(of));
-                if (*sigma, *phi) == BEST {
-                    mixed = (mixed.0 + first + second, mixed.1 + one + other);
-                }
-                fewest = fewest.min(many).min(count);
-                let scaled = |wrong: usize, of: usize| {
-                    (of > 0).then(|| wrong as f64 * LOSSES as f64 / of as f64)
-                };
-                let (to_wireless, to_congestive) = (scaled(one, many), scaled(other, count));
-                wireless.extend(to_wireless);
-                congestive.extend(to_congestive);
-                let sum = to_wireless.zip(to_congestive).map(|(one, other)| one + other);
-                both.extend(sum.map(|sum| sum / (2 * LOSSES) as f64));
-                findings.record(&Record {
-                    seed: result.seed,
-                    setting: setting.name,
-                    sigma: *sigma,
-                    phi: *phi,
-                    congestive: many,
+                Ok(fields! {
+                    congestive,
                     judged_wireless: one,
-                    wireless: count,
+                    wireless,
                     judged_congestive: other,
+                    // The misjudged losses in one hole with a loss of the other kind.
                     beside_the_other: first + second,
-                })?;
+                })
+            })?;
+            if (*sigma, *phi) == BEST {
+                let wrong = ["beside_the_other", "judged_wireless", "judged_congestive"];
+                let [beside, one, other] = wrong.map(|field| sample.sum(field) as usize);
+                mixed = (beside, one + other);
             }
+            let losses = [sample.values("congestive"), sample.values("wireless")].concat();
+            let fewest = losses.into_iter().fold(LOSSES as f64, f64::min) as usize;
+            let scaled = |wrong: &'static str, of: &'static str| {
+                move |run: &Fields| {
+                    let of = run.number(of).filter(|of| *of > 0.0)?;
+                    Some(run.number(wrong)? * LOSSES as f64 / of)
+                }
+            };
+            let wireless = scaled("judged_wireless", "congestive");
+            let congestive = scaled("judged_congestive", "wireless");
+            let both =
+                sample.of(|run| Some((wireless(run)? + congestive(run)?) / (2 * LOSSES) as f64));
+            let (wireless, congestive) = (sample.of(wireless), sample.of(congestive));
             findings.table.row([
                 setting.name.to_owned(),
                 sigma.to_string(),

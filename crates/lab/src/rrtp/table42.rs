@@ -1,7 +1,5 @@
 //! RRTP, Table 4.2: packets in 60 s, over the environments of Table 4.3.
 
-use serde::Serialize;
-
 use super::network::{
     CDMA, Environment, FAT_PIPE, LAN, NEW_RENO, QUEUES, RENO, SATELLITE, SETUP, TCP_HEADER, VEGAS,
     WESTWOOD, WIRELESS_LAN, delivered, header, is_seeded, named,
@@ -35,20 +33,6 @@ const TABLE: [Printed; 5] = [
 const TCP: [&str; 4] = [RENO, NEW_RENO, VEGAS, WESTWOOD];
 /// The number of seeds on the fat pipe, where a run transfers five million packets.
 const FAT_SEEDS: u64 = 2;
-
-#[derive(Serialize)]
-struct Record<'a> {
-    seed: u64,
-    environment: &'a str,
-    sender: &'a str,
-    /// Distinct packets of 1400 bytes that arrived, and data packets sent.
-    delivered: f64,
-    sent: u64,
-    retransmissions: u64,
-    timeouts: Option<u64>,
-    queue_dropped: u64,
-    link_lost: u64,
-}
 
 /// The results of a sender in an environment.
 struct Row {
@@ -113,24 +97,20 @@ fn measure(
     let is_fat = environment.rate == FAT_PIPE.rate;
     let run =
         Run { seeds: if is_fat { run.seeds.min(FAT_SEEDS) } else { run.seeds }, ..run.clone() };
-    let (mut arrived, mut sent) = (Vec::new(), Vec::new());
-    for result in simulate::seeds(&run, |_| scenario.clone())? {
+    let place = fields! { environment: environment.name };
+    let sample = findings.measure(&run, &place.with("sender", sender.as_str()), |seed| {
+        let result = simulate::once(scenario.clone(), seed)?;
         let (flow, forth) = (&result.flows[0], &result.links[0].counters);
-        arrived.push(delivered(flow, time));
-        sent.push(flow.segments_sent as f64);
-        findings.record(&Record {
-            seed: result.seed,
-            environment: environment.name,
-            sender: &sender,
+        Ok(fields! {
             delivered: delivered(flow, time),
             sent: flow.segments_sent,
             retransmissions: flow.retransmissions,
             timeouts: flow.timeouts,
             queue_dropped: forth.queue_dropped,
             link_lost: forth.channel_lost,
-        })?;
-    }
-    Ok(Row { sender, delivered: Interval::of(&arrived), sent: Interval::of(&sent) })
+        })
+    })?;
+    Ok(Row { sender, delivered: sample.mean("delivered"), sent: sample.mean("sent") })
 }
 
 /// Claims the order of the thesis' rows: RRTP, Vegas, Reno; about equal on the LAN, and only RRTP

@@ -67,7 +67,7 @@ fn body(run: &Run) -> Result<Findings, LabError> {
         let result = simulate::once(scenario(point)?, seed)?;
         let finished = result.flows[0].finished;
         let rate = finished.map_or(0.0, |seconds| point.number("size") * 8e3 / seconds);
-        Ok(Fields::default().with("finished", finished).with("throughput", rate))
+        Ok(fields! { finished, throughput: rate })
     })?;
     grid.record(&mut findings, &names)?;
     for row in grid.all().rows(&names[..3]) {
@@ -87,24 +87,32 @@ fn body(run: &Run) -> Result<Findings, LabError> {
             last.line(format!("{sender} over {tcp}"), "speed", 1.0, |cell| gain(cell, sender, tcp))
         };
         let pairs = RRTP.into_iter().flat_map(|sender| TCP.map(|tcp| (sender, tcp)));
-        let series = pairs.map(line).collect();
+        let series = pairs.map(line);
         let title = format!("{network}: gain over TCP, {} kB", last.text("size"));
-        let (x, y) = (draw::linear("speed, km/h"), draw::linear(&draw::more("gain, %")));
-        findings.picture(network.to_lowercase().replace(' ', "-"), Figure { title, x, y, series });
+        findings.plot(
+            network.to_lowercase().replace(' ', "-"),
+            title,
+            (draw::linear("speed, km/h"), draw::linear(&draw::more("gain, %"))),
+            series,
+        );
         let line = |sender: &&str| {
             last.at("sender", *sender).line(*sender, "speed", 1e-3, |cell| {
                 let of = cell.mean("throughput");
                 Interval { mean: of.sd, half_width: None, ..of }
             })
         };
-        let series = SENDERS.iter().map(line).collect();
+        let series = SENDERS.iter().map(line);
         let title = format!("{network}: deviation of the throughput, {} kB", last.text("size"));
-        let (x, y) = (
-            draw::linear("speed, km/h"),
-            draw::linear(&draw::less("deviation of the throughput, kbit/s")),
-        );
         let name = format!("{}-deviation", network.to_lowercase().replace(' ', "-"));
-        findings.picture(name, Figure { title, x, y, series });
+        findings.plot(
+            name,
+            title,
+            (
+                draw::linear("speed, km/h"),
+                draw::linear(&draw::less("deviation of the throughput, kbit/s")),
+            ),
+            series,
+        );
     }
     findings.note(
         "The thesis' hosts are Fedora 7 and Windows XP, and it does not say over which of them it measured: both count. fack/cubic with \

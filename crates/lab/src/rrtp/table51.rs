@@ -40,7 +40,7 @@ fn body(run: &Run) -> Result<Findings, LabError> {
         let scenario = scenario(point, link, seconds)?;
         let result = simulate::once(simulate::staggered(&scenario, seed), seed)?;
         let goodputs: Vec<f64> = result.flows.iter().map(|flow| flow.goodput).collect();
-        let fields = Fields::default().with("link", link).with("seconds", seconds);
+        let fields = fields! { link, seconds };
         Ok(fields.with("jain", result.jain).with("goodputs", goodputs))
     })?;
     grid.record(&mut findings, &["sender", "error"])?;
@@ -83,8 +83,12 @@ fn body(run: &Run) -> Result<Findings, LabError> {
     findings.note(format!(
         "the link is \"{LINK}\", Table 4.3's wireless LAN, and for comparison \"{LONG}\"; each flow begins at a time of its own in the first second"
     ));
-    let (x, y) = (draw::linear("error, %"), draw::linear(&draw::more("Jain's index")));
-    findings.picture("table5.1", draw::figure("Thirty flows on 11 Mbit/s", x, y, lines));
+    findings.plot(
+        "table5.1",
+        "Thirty flows on 11 Mbit/s",
+        (draw::linear("error, %"), draw::linear(&draw::more("Jain's index"))),
+        lines,
+    );
     Ok(findings)
 }
 

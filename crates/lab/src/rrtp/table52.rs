@@ -64,7 +64,7 @@ fn body(run: &Run) -> Result<Findings, LabError> {
         let result = simulate::once(simulate::staggered(&scenario, seed), seed)?;
         let goodputs: Vec<f64> = result.flows.iter().map(|flow| flow.goodput).collect();
         let dropped: u64 = result.links.iter().map(|link| link.counters.queue_dropped).sum();
-        let fields = Fields::default().with("error", error).with("network", network.name());
+        let fields = fields! { error, network: network.name() };
         Ok(fields.with("goodputs", goodputs).with("queue_dropped", dropped))
     })?;
     grid.record(&mut findings, &[])?;
@@ -92,8 +92,12 @@ fn body(run: &Run) -> Result<Findings, LabError> {
         let points = own.map(|(cell, (_, (x, _)))| draw::interval(*x, &goodput(cell, flow), 1e-6));
         draw::series(short(sender), Style::LineAndMarks, points.collect())
     });
-    let (x, y) = (draw::linear("error, %"), draw::linear(&draw::more("goodput, Mbit/s")));
-    findings.picture("table5.2", draw::figure("Five protocols on 54 Mbit/s", x, y, series));
+    findings.plot(
+        "table5.2",
+        "Five protocols on 54 Mbit/s",
+        (draw::linear("error, %"), draw::goodput()),
+        series,
+    );
     Ok(findings)
 }
 

@@ -15,7 +15,7 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
     what: "Throughput and RTT over time: rate changes, BDP < 1 packet, ACK bursts",
     source: "our own bounds: 0.95 of the better of rack/bbr3 and rack/cubic; 0.9 of the same link without bursts",
     seconds: 3_700,
-    body: |run| body(run, Ground::Real),
+    body,
     ..REAL
 };
 
@@ -24,7 +24,6 @@ pub(crate) const SIMULATED: Experiment = Experiment {
     what: "senders/changes in the simulator, also with hosts that wake 2 ms late",
     source: "our own bounds: 0.95 of the better of rack/bbr3 and rack/cubic; 0.9 of the same link without bursts or late hosts",
     seconds: 40,
-    body: |run| body(run, Ground::Simulated),
     ..simulated(EXPERIMENT)
 };
 
@@ -144,11 +143,13 @@ fn changes(end: Duration) -> String {
     (1..=CHANGES).map(change).collect::<Vec<_>>().join(" ")
 }
 
-fn body(run: &Run, ground: Ground) -> Result<Findings, LabError> {
+fn body(run: &Run) -> Result<Findings, LabError> {
     let mut findings =
         Findings::new("case | sender | Mbit/s | RTT, ms | RTT p95, ms | dropped, % | Jain");
+    // The records have no timelines.
+    run.may_run()?;
     let times = window(run, 10);
-    let situations = match ground {
+    let situations = match run.ground {
         // The kernel has no setting that delays a host's wake-up.
         Ground::Real => &SITUATIONS[..SITUATIONS.len() - 1],
         Ground::Simulated => &SITUATIONS[..],
@@ -158,15 +159,15 @@ fn body(run: &Run, ground: Ground) -> Result<Findings, LabError> {
         Case::new(of.name, move |tcp, seed| make(tcp, seed, times))
     });
     let cases = cases.collect();
-    let mut senders = vec![modern(super::candidate(run)?, ground)];
+    let mut senders = vec![modern(super::candidate(run)?, run)];
     for text in BESIDE {
-        let sender = modern(text.parse()?, ground);
+        let sender = modern(text.parse()?, run);
         if sender.name != senders[0].name {
             senders.push(sender);
         }
     }
     let count = senders.len();
-    let measured = Measured::new(&mut findings, run, ground, senders, cases)?;
+    let measured = Measured::new(&mut findings, run, senders, cases)?;
     for (case, of) in situations.iter().enumerate() {
         for sender in 0..count {
             row(&mut findings, &measured, case, sender, times.0);

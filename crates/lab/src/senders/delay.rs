@@ -14,7 +14,7 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
     what: "p95 of the RTT at a queue of 4 BDP; loss at 1 BDP and at policers",
     source: "our own bounds: 1.5 times the base RTT; 2 % loss at 1 BDP; at a policer 5 % and no more than Linux bbr",
     seconds: 6_100,
-    body: |run| body(run, Ground::Real),
+    body,
     ..REAL
 };
 
@@ -22,7 +22,6 @@ pub(crate) const SIMULATED: Experiment = Experiment {
     name: "senders/delay-sim",
     what: "senders/delay in the simulator",
     seconds: 67,
-    body: |run| body(run, Ground::Simulated),
     ..simulated(EXPERIMENT)
 };
 
@@ -68,7 +67,7 @@ pub(super) fn lost(done: &Done) -> f64 {
     100.0 * dropped as f64 / (link.received - at_warm_up.received).max(1) as f64
 }
 
-fn body(run: &Run, ground: Ground) -> Result<Findings, LabError> {
+fn body(run: &Run) -> Result<Findings, LabError> {
     let mut findings = Findings::new("sender");
     let times = window(run, 10);
     let (mut cases, mut figures) = (Vec::new(), Vec::new());
@@ -76,7 +75,7 @@ fn body(run: &Run, ground: Ground) -> Result<Findings, LabError> {
         cases.push(case);
         figures.push((figure, most));
     }
-    let measured = Measured::new(&mut findings, run, ground, senders(run, ground)?, cases)?;
+    let measured = Measured::new(&mut findings, run, senders(run)?, cases)?;
     let values = |sender, case: usize| measured.values(sender, case, figures[case].0);
     let shown = Shown {
         name: "delay",
@@ -87,7 +86,7 @@ fn body(run: &Run, ground: Ground) -> Result<Findings, LabError> {
         is_by_case: false,
     };
     measured.show(&mut findings, shown, |sender, case| Interval::of(&values(sender, case)));
-    let cause = if ground == Ground::Real { JITTER } else { PROBES };
+    let cause = if run.ground == Ground::Real { JITTER } else { PROBES };
     for (case, name) in measured.case_names() {
         let (own, most) = (values(0, case), figures[case].1);
         let (figure, what) = (Interval::of(&own), format!("{}: {name}", measured.sender_name(0)));
@@ -104,7 +103,7 @@ fn body(run: &Run, ground: Ground) -> Result<Findings, LabError> {
         let both = [&figure, &Interval::of(&other)].map(|of| theory::show(of, 1.0, 2)).join(" to ");
         findings.claim(what, claimed, both, verdict);
     }
-    findings.note(note(run, ground, times));
+    findings.note(note(run, times));
     Ok(findings)
 }
 

@@ -14,7 +14,7 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
     what: "Jain's index of 2 and 6 flows of a sender, and of RTTs 10 and 100 ms",
     source: "our own bound: Jain's index above 0.95",
     seconds: 4_700,
-    body: |run| body(run, Ground::Real),
+    body,
     ..REAL
 };
 
@@ -22,14 +22,13 @@ pub(crate) const SIMULATED: Experiment = Experiment {
     name: "senders/fairness-sim",
     what: "senders/fairness in the simulator",
     seconds: 50,
-    body: |run| body(run, Ground::Simulated),
     ..simulated(EXPERIMENT)
 };
 
 const COUNTS: [usize; 2] = [2, 6];
 const FLOOR: f64 = 0.95;
 
-fn body(run: &Run, ground: Ground) -> Result<Findings, LabError> {
+fn body(run: &Run) -> Result<Findings, LabError> {
     let mut findings = Findings::new("sender");
     let times = window(run, 20);
     let mut cases: Vec<_> = COUNTS
@@ -50,7 +49,7 @@ fn body(run: &Run, ground: Ground) -> Result<Findings, LabError> {
         course.back.delay.base = Duration::from_millis(5);
         Ok(course)
     }));
-    let measured = Measured::new(&mut findings, run, ground, senders(run, ground)?, cases)?;
+    let measured = Measured::new(&mut findings, run, senders(run)?, cases)?;
     let figure = |sender, case: usize| {
         let value = if case < COUNTS.len() { index } else { ratio };
         measured.mean(sender, case, value)
@@ -70,7 +69,7 @@ fn body(run: &Run, ground: Ground) -> Result<Findings, LabError> {
         let (claimed, bound) = (format!("above {FLOOR}"), (Bound::Above(FLOOR), theory::unknown));
         measured.claim(&mut findings, &[(0, case)], what, claimed, (&index, 3), bound);
     }
-    findings.note(note(run, ground, times));
+    findings.note(note(run, times));
     findings.note(
         "Flows begin at random within the first second. The last column is the goodput of a flow \
          with a base RTT of 100 ms over that of one with 10 ms; nothing is claimed of it.",

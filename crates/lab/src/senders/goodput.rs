@@ -9,7 +9,7 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
     what: "Goodput under random loss of 0 to 10 %, with Linux senders, 100 Mbit/s",
     source: "our own bounds: the goodput of Linux bbr up to 2 % loss, the payload limit above",
     seconds: 9_200,
-    body: |run| body(run, Ground::Real),
+    body,
     ..REAL
 };
 
@@ -17,7 +17,6 @@ pub(crate) const SIMULATED: Experiment = Experiment {
     name: "senders/goodput-sim",
     what: "senders/goodput in the simulator",
     seconds: 100,
-    body: |run| body(run, Ground::Simulated),
     ..simulated(EXPERIMENT)
 };
 
@@ -41,7 +40,7 @@ enum Floor {
     OfLimit(f64),
 }
 
-fn body(run: &Run, ground: Ground) -> Result<Findings, LabError> {
+fn body(run: &Run) -> Result<Findings, LabError> {
     let mut findings = Findings::new("sender");
     let times = window(run, 10);
     // A small run has one case of each kind of floor.
@@ -53,13 +52,13 @@ fn body(run: &Run, ground: Ground) -> Result<Findings, LabError> {
         })
     });
     let cases = cases.collect();
-    let measured = Measured::new(&mut findings, run, ground, senders(run, ground)?, cases)?;
+    let measured = Measured::new(&mut findings, run, senders(run)?, cases)?;
     let shown = Shown {
         name: "goodput",
         title: "Goodput over random loss, 100 Mbit/s, 20 ms",
         view: View::Lines {
             x: draw::losses(),
-            y: draw::linear(&draw::more("goodput, Mbit/s")),
+            y: draw::goodput(),
             at: losses.iter().map(|(loss, _)| loss.max(draw::ZERO)).collect(),
         },
         unit: "Mbit/s",
@@ -72,7 +71,7 @@ fn body(run: &Run, ground: Ground) -> Result<Findings, LabError> {
     for (case, (loss, floor)) in losses.into_iter().enumerate() {
         claim(&mut findings, &measured, case, loss, floor);
     }
-    findings.note(note(run, ground, times));
+    findings.note(note(run, times));
     Ok(findings)
 }
 

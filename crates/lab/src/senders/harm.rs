@@ -9,7 +9,7 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
     what: "Goodput that each sender leaves to a Linux cubic or reno flow",
     source: "our own bounds: 0.4 of the goodput beside a flow of its own kind; at 0.5 BDP at least that beside Linux bbr",
     seconds: 18_400,
-    body: |run| body(run, Ground::Real),
+    body,
     ..REAL
 };
 
@@ -17,7 +17,6 @@ pub(crate) const SIMULATED: Experiment = Experiment {
     name: "senders/harm-sim",
     what: "senders/harm in the simulator",
     seconds: 195,
-    body: |run| body(run, Ground::Simulated),
     ..simulated(EXPERIMENT)
 };
 
@@ -32,7 +31,7 @@ const FLOOR: f64 = 0.4;
 /// The queue at which the floor is the goodput beside Linux' bbr.
 const SHALLOW: f64 = 0.5;
 
-fn body(run: &Run, ground: Ground) -> Result<Findings, LabError> {
+fn body(run: &Run) -> Result<Findings, LabError> {
     let mut findings = Findings::new("sender");
     let times = window(run, 10);
     let mut points = Vec::new();
@@ -52,7 +51,7 @@ fn body(run: &Run, ground: Ground) -> Result<Findings, LabError> {
         })
     });
     let cases = cases.collect();
-    let measured = Measured::new(&mut findings, run, ground, senders(run, ground)?, cases)?;
+    let measured = Measured::new(&mut findings, run, senders(run)?, cases)?;
     let left = |sender, case| measured.values(sender, case, left);
     let share = |sender, case: usize| {
         let own = measured.kernel(points[case].0).map(|own| left(own, case));
@@ -86,7 +85,7 @@ fn body(run: &Run, ground: Ground) -> Result<Findings, LabError> {
         let bound = (Bound::Above(floor), theory::unknown);
         measured.claim(&mut findings, &runs, what, claimed, (&ratio, 2), bound);
     }
-    findings.note(note(run, ground, times));
+    findings.note(note(run, times));
     findings.note(
         "Both flows begin at random within the first second. At a ratio of 1 the sender does no more \
          harm than a second flow of the same kind.",

@@ -40,13 +40,13 @@ fn body(run: &Run) -> Result<Findings, LabError> {
         })
     });
     let cases = cases.collect();
-    let mut senders = vec![modern(candidate(run)?, Ground::Simulated)];
-    let bbr = modern(BBR.parse()?, Ground::Simulated);
+    let mut senders = vec![modern(candidate(run)?, run)];
+    let bbr = modern(BBR.parse()?, run);
     if bbr.name != senders[0].name {
         senders.push(bbr);
     }
     let count = senders.len();
-    let measured = Measured::new(&mut findings, run, Ground::Simulated, senders, cases)?;
+    let measured = Measured::new(&mut findings, run, senders, cases)?;
     let mut series = Vec::new();
     for sender in 0..count {
         let name = measured.sender_name(sender);
@@ -80,9 +80,13 @@ fn body(run: &Run) -> Result<Findings, LabError> {
             measured.claim(findings, &runs, what, "more (above 1)", (&ratio, 2), bound);
         });
     }
-    let (x, y) = (draw::linear("jitter, ms"), draw::linear(&draw::less("RTT p95 / base")));
     let title = "RTT by jitter, 100 Mbit/s, 20 ms, queue of 4 BDP";
-    findings.picture("jitter", draw::figure(title, x, y, series));
+    findings.plot(
+        "jitter",
+        title,
+        (draw::linear("jitter, ms"), draw::linear(&draw::less("RTT p95 / base"))),
+        series,
+    );
     findings.note(counted(run, times));
     findings.note(
         "Jitter is uniform in either direction, and a late packet delays those behind it, so that the order stays. The base is the \

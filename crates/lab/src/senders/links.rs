@@ -15,7 +15,7 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
     what: "Goodput by burst loss, named link, RTT, queue size and reordering",
     source: "our own bounds: 0.95 of the better of Linux bbr and our former best sender; 0.9 of the goodput at constant delay",
     seconds: 72_000,
-    body: |run| body(run, Ground::Real),
+    body,
     ..REAL
 };
 
@@ -23,7 +23,6 @@ pub(crate) const SIMULATED: Experiment = Experiment {
     name: "senders/links-sim",
     what: "senders/links in the simulator",
     seconds: 340,
-    body: |run| body(run, Ground::Simulated),
     ..simulated(EXPERIMENT)
 };
 
@@ -105,7 +104,7 @@ fn mean_delay(delay: &str) -> Result<Duration, LabError> {
     Ok(sum / PROBES as u32)
 }
 
-fn body(run: &Run, ground: Ground) -> Result<Findings, LabError> {
+fn body(run: &Run) -> Result<Findings, LabError> {
     let mut findings = Findings::new("case");
     let times = window(run, 10);
     // A small run has one link.
@@ -131,7 +130,7 @@ fn body(run: &Run, ground: Ground) -> Result<Findings, LabError> {
         })
     });
     let cases = cases.collect();
-    let measured = Measured::new(&mut findings, run, ground, all_senders(run, ground)?, cases)?;
+    let measured = Measured::new(&mut findings, run, all_senders(run)?, cases)?;
     let shown = Shown {
         name: "links",
         title: "Goodput over links of many kinds",
@@ -171,7 +170,7 @@ fn body(run: &Run, ground: Ground) -> Result<Findings, LabError> {
         let runs = [(0, pair[0]), (0, pair[1])];
         measured.claim(&mut findings, &runs, what, claimed, (&ratio, 3), bound);
     }
-    findings.note(note(run, ground, times));
+    findings.note(note(run, times));
     findings.note(
         "Bursts of 5 packets on average and queues: 100 Mbit/s, 20 ms. RTTs: 20 Mbit/s, a queue of one \
          BDP and at least 20 packets. RTTs and queues: 1 % lost at random. Jitter: 20 Mbit/s. The \

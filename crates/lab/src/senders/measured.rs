@@ -9,7 +9,9 @@ use serde::Serialize;
 
 use super::Sender;
 use crate::real::{self, Course, Done, FlowDone, Rtt, Tcp};
+use crate::study::{Fields, Value, fields};
 use crate::theory::{self, Bound};
+use crate::timeline::Timeline;
 use crate::{Findings, Ground, LabError, Run, Table, Verdict, draw, simulate};
 
 /// Creates the course of a sender; the seed determines the losses.
@@ -98,7 +100,6 @@ impl Measured {
     pub(super) fn new(
         findings: &mut Findings,
         run: &Run,
-        ground: Ground,
         senders: Vec<Sender>,
         cases: Vec<Case>,
     ) -> Result<Self, LabError> {
@@ -111,12 +112,21 @@ impl Measured {
             }
         }
         // Real courses that share cores make each other's links late.
-        let threads = run.threads.map_or(usize::from(ground == Ground::Real), NonZero::get);
+        let threads = match run.recorded {
+            Some(_) => 1,
+            None => run.threads.map_or(usize::from(run.ground == Ground::Real), NonZero::get),
+        };
         let done = simulate::on_threads(threads, jobs.len(), |job| {
-            let (seed, .., course) = &jobs[job];
-            match ground {
-                Ground::Real => course.run_in_time(run),
-                Ground::Simulated => course.simulate(run, *seed),
+            let (seed, case, sender, course) = &jobs[job];
+            match (&run.recorded, run.ground) {
+                (None, Ground::Real) => course.run_in_time(run),
+                (None, Ground::Simulated) => course.simulate(run, *seed),
+                (Some(recorded), _) => {
+                    let place = fields! { case: cases[*case].name.as_str() };
+                    let place = place.with("sender", senders[*sender].name.as_str());
+                    let records = recorded.take(*seed..=*seed, [place.iter()])?;
+                    Ok(records.iter().map(outcome).next().unwrap_or_default())
+                }
             }
         })?;
         let mut runs = vec![vec![Vec::new(); cases.len()]; senders.len()];
@@ -135,13 +145,13 @@ impl Measured {
                 finished: first.finished,
                 link: done.link,
                 at_warm_up: done.at_warm_up,
-                lateness: (ground == Ground::Real).then_some(done.lateness),
+                lateness: (run.ground == Ground::Real).then_some(done.lateness),
             })?;
             let is_in_time = done.is_in_time(&course);
             runs[sender][case].push((done, is_in_time));
         }
         let cases = cases.into_iter().map(|case| case.name).collect();
-        Ok(Self { senders, cases, runs, ground })
+        Ok(Self { senders, cases, runs, ground: run.ground })
     }
 
     /// Returns the index of a sender.
@@ -302,6 +312,42 @@ impl Measured {
             (Ground::Real, Tcp::Ours(..)) => format!("airtcp {name}"),
             _ => name.clone(),
         }
+    }
+}
+
+/// Returns the outcome of a recorded run, as far as records have it: no timeline, of the other
+/// flows the goodput, and of the counters those below.
+fn outcome(record: &Fields) -> Done {
+    let number = |field: &str| record.number(field).unwrap_or_default();
+    let any = |field: &str| record.get(field).and_then(Value::number);
+    let rtt = |field: &str| number(&format!("rtt.{field}"));
+    let counters = |of: &str| Counters {
+        received: number(&format!("{of}.received")) as u64,
+        queue_dropped: number(&format!("{of}.queue_dropped")) as u64,
+        policed: any(&format!("{of}.policed")).unwrap_or_default() as u64,
+        ..Counters::default()
+    };
+    let first = FlowDone {
+        goodput: number("goodput"),
+        start_up: number("start_up"),
+        segments: number("segments") as u64,
+        retransmissions: number("retransmissions") as u64,
+        rtt: Rtt {
+            samples: rtt("samples") as usize,
+            min: rtt("min"),
+            mean: rtt("mean"),
+            p95: rtt("p95"),
+        },
+        finished: any("finished"),
+    };
+    let beside = record.get("beside").map_or(&[][..], |_| record.list("beside"));
+    let beside = beside.iter().map(|&goodput| FlowDone { goodput, ..FlowDone::default() });
+    Done {
+        flows: std::iter::once(first).chain(beside).collect(),
+        link: counters("link"),
+        at_warm_up: counters("at_warm_up"),
+        timeline: Timeline::default(),
+        lateness: any("lateness").unwrap_or_default(),
     }
 }
 

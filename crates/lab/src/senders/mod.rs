@@ -71,31 +71,31 @@ fn candidate(run: &Run) -> Result<Combination, LabError> {
 }
 
 /// Returns a sender of ours with the modern profile.
-fn modern(combination: Combination, ground: Ground) -> Sender {
-    Sender::new(Tcp::Ours(combination, Profile::modern()), ground)
+fn modern(combination: Combination, run: &Run) -> Sender {
+    Sender::new(Tcp::Ours(combination, Profile::modern()), run.ground)
 }
 
 /// Returns the candidate, BBRv3 without a judge, and the kernel's senders. A small run has the
 /// candidate, bbr and cubic.
-fn senders(run: &Run, ground: Ground) -> Result<Vec<Sender>, LabError> {
-    list(run, ground, &OURS[..1])
+fn senders(run: &Run) -> Result<Vec<Sender>, LabError> {
+    list(run, &OURS[..1])
 }
 
 /// Returns [`senders`] and all other senders of ours.
-fn all_senders(run: &Run, ground: Ground) -> Result<Vec<Sender>, LabError> {
-    list(run, ground, &OURS)
+fn all_senders(run: &Run) -> Result<Vec<Sender>, LabError> {
+    list(run, &OURS)
 }
 
 /// Returns every sender once, the candidate first.
-fn list(run: &Run, ground: Ground, beside: &[&str]) -> Result<Vec<Sender>, LabError> {
+fn list(run: &Run, beside: &[&str]) -> Result<Vec<Sender>, LabError> {
     let mut ours = vec![candidate(run)?];
     if !run.is_small {
         for text in beside {
             ours.push(text.parse()?);
         }
     }
-    let ours = ours.into_iter().map(|combination| modern(combination, ground));
-    let kernel = KERNEL.into_iter().map(|name| Sender::kernel(name, ground));
+    let ours = ours.into_iter().map(|combination| modern(combination, run));
+    let kernel = KERNEL.into_iter().map(|name| Sender::kernel(name, run.ground));
     let mut senders: Vec<Sender> = Vec::new();
     for sender in ours.chain(kernel.take(if run.is_small { 2 } else { KERNEL.len() })) {
         if senders.iter().all(|other| other.name != sender.name) {
@@ -149,8 +149,8 @@ fn course(
 }
 
 /// Returns the note for every table that has the kernel's senders.
-fn note(run: &Run, ground: Ground, times: (Duration, Duration)) -> String {
-    let taken = match ground {
+fn note(run: &Run, times: (Duration, Duration)) -> String {
+    let taken = match run.ground {
         Ground::Real => "Runs of the senders alternate; all use the same seeds for losses.",
         Ground::Simulated => "Our rack/bbr, rack/cubic and rack/reno replace the senders of Linux.",
     };
@@ -188,7 +188,7 @@ mod tests {
     use super::*;
 
     fn run() -> Run {
-        Run { seeds: 1, ..Run::default() }
+        Run { seeds: 1, ground: Ground::Real, ..Run::default() }
     }
 
     fn names(senders: Result<Vec<Sender>, LabError>) -> Vec<String> {
@@ -197,15 +197,16 @@ mod tests {
 
     #[test]
     fn the_candidate_stands_first_and_every_sender_once() {
-        let few = names(senders(&run(), Ground::Real));
+        let few = names(senders(&run()));
         assert_eq!(few, [CANDIDATE, "rack/bbr3", "Linux bbr", "Linux cubic", "Linux reno"]);
         let others = ["rack/bbr3", "rack/bbr", "rack/westwood", "le/westwood", "rack/cubic"];
-        let real = names(all_senders(&run(), Ground::Real));
+        let real = names(all_senders(&run()));
         assert_eq!((real[0].as_str(), &real[1..6]), (CANDIDATE, &others.map(str::to_owned)[..]));
         assert_eq!(&real[6..], ["Linux bbr", "Linux cubic", "Linux reno"]);
-        let named = Run { candidate: "le/westwood".parse().ok(), ..run() };
+        let ground = Ground::Simulated;
+        let named = Run { candidate: "le/westwood".parse().ok(), ground, ..run() };
         assert_eq!(
-            names(all_senders(&named, Ground::Simulated)),
+            names(all_senders(&named)),
             ["le/westwood", "rack/bbr3", "rack/bbr", "rack/westwood", "rack/cubic", "rack/reno"]
         );
     }

@@ -39,7 +39,7 @@ fn body(run: &Run) -> Result<Findings, LabError> {
         }
     }
     let senders = SENDERS.map(|name| Sender::kernel(name, Ground::Real)).to_vec();
-    let measured = Measured::new(&mut findings, run, Ground::Real, senders, cases)?;
+    let measured = Measured::new(&mut findings, run, senders, cases)?;
     show(&mut findings, &measured, losses);
     for (loss, case) in losses.iter().zip((0..).step_by(receivers.len())) {
         for sender in 0..SENDERS.len() {
@@ -52,7 +52,7 @@ fn body(run: &Run) -> Result<Findings, LabError> {
             measured.claim(&mut findings, &runs, what, claimed, (&ratio, 3), bound);
         }
     }
-    findings.note(note(run, Ground::Real, times));
+    findings.note(note(run, times));
     findings.note("Our receiver runs the candidate, which sends nothing but ACKs.");
     Ok(findings)
 }

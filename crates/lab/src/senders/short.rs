@@ -13,7 +13,7 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
     source: "our own bound: 1.05 times the time of the fastest sender on the link",
     seconds: 950,
     seeds: 10,
-    body: |run| body(run, Ground::Real),
+    body,
     ..REAL
 };
 
@@ -22,7 +22,6 @@ pub(crate) const SIMULATED: Experiment = Experiment {
     what: "senders/short in the simulator",
     seconds: 5,
     seeds: 30,
-    body: |run| body(run, Ground::Simulated),
     ..simulated(EXPERIMENT)
 };
 
@@ -36,7 +35,7 @@ const MOST: f64 = 1.05;
 /// The time that counts for a transfer that did not finish.
 const END: Duration = Duration::from_secs(60);
 
-fn body(run: &Run, ground: Ground) -> Result<Findings, LabError> {
+fn body(run: &Run) -> Result<Findings, LabError> {
     let mut findings = Findings::new("sender");
     let links = if run.is_small { &LINKS[..1] } else { &LINKS[..] };
     let cases = links.iter().filter_map(|name| {
@@ -55,9 +54,9 @@ fn body(run: &Run, ground: Ground) -> Result<Findings, LabError> {
         }))
     });
     let cases = cases.collect();
-    let senders = all_senders(run, ground)?;
+    let senders = all_senders(run)?;
     let count = senders.len();
-    let measured = Measured::new(&mut findings, run, ground, senders, cases)?;
+    let measured = Measured::new(&mut findings, run, senders, cases)?;
     let figure = |sender, case| measured.mean(sender, case, time);
     let shown = Shown {
         name: "short",
@@ -82,7 +81,7 @@ fn body(run: &Run, ground: Ground) -> Result<Findings, LabError> {
             }),
         );
     }
-    findings.note(note(run, ground, (Duration::ZERO, END)));
+    findings.note(note(run, (Duration::ZERO, END)));
     findings.note(format!(
         "From the first SYN until the receiver has all data; {} s if the transfer did not finish.",
         END.as_secs()

@@ -1,14 +1,11 @@
 //! Runs every combination of some axes' values with every seed.
 
-use std::borrow::Cow;
-
 use airtcp_recovery::Profile;
 use airtcp_sim::Interval;
 use airtcp_trace::figure::{self, Series, Style};
-use serde::ser::{Serialize, SerializeMap, Serializer};
 
-use super::Value;
-use crate::{Findings, LabError, Run, draw, simulate, theory};
+use super::{Fields, Runs, Value};
+use crate::{Findings, LabError, Run, draw, simulate};
 
 /// The name of an axis and its values.
 #[derive(Clone, Debug)]
@@ -67,6 +64,13 @@ impl Point {
         crate::paper::profile(&self.text("profile"))
     }
 
+    /// Returns the values of these axes, as a part of a record.
+    pub(crate) fn fields(&self, axes: &[&str]) -> Fields {
+        let add =
+            |fields: Fields, axis: &&str| fields.with((*axis).to_owned(), self.value(axis).clone());
+        axes.iter().fold(Fields::default(), add)
+    }
+
     /// Returns the index of the point's value on an axis. `axes` are the axes of the point's grid.
     pub(crate) fn place(&self, axes: &[Axis], name: &str) -> Option<usize> {
         let at = axes.iter().position(|axis| axis.name == name)?;
@@ -77,47 +81,6 @@ impl Point {
     /// Returns names and values in the order of the axes.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&str, &Value)> {
         self.values.iter().map(|(name, value)| (name.as_str(), value))
-    }
-}
-
-/// The measurements of one run: names and values, in the order of its record.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Fields(Vec<(Cow<'static, str>, Value)>);
-
-impl Fields {
-    /// Adds a field.
-    #[must_use]
-    pub(crate) fn with(
-        mut self,
-        name: impl Into<Cow<'static, str>>,
-        value: impl Into<Value>,
-    ) -> Self {
-        self.0.push((name.into(), value.into()));
-        self
-    }
-
-    pub(crate) fn value(&self, name: &str) -> &Value {
-        let found = self.0.iter().find(|(known, _)| known == name);
-        let Some((_, value)) = found else { panic!("no field `{name}` in {self:?}") };
-        value
-    }
-
-    /// Returns whether a field has this value.
-    pub(crate) fn is(&self, name: &str, value: impl Into<Value>) -> bool {
-        *self.value(name) == value.into()
-    }
-
-    /// Returns a number, if it was measured.
-    pub(crate) fn number(&self, name: &str) -> Option<f64> {
-        self.value(name).number()
-    }
-
-    /// Returns a list of numbers, such as one for each flow; empty if the value is not a list.
-    pub(crate) fn list(&self, name: &str) -> &[f64] {
-        match self.value(name) {
-            Value::List(list) => list,
-            _ => &[],
-        }
     }
 }
 
@@ -137,7 +100,8 @@ pub(crate) struct Grid {
 
 impl Grid {
     /// Calls `one` for every point and seed, on all cores. The result does not depend on the number
-    /// of cores or on the order of the runs.
+    /// of cores or on the order of the runs. If the experiment is judged from records, takes them
+    /// instead.
     ///
     /// # Errors
     ///
@@ -149,9 +113,12 @@ impl Grid {
     ) -> Result<Self, LabError> {
         let points = points(&axes);
         let seeds = run.seeds as usize;
-        let done = simulate::spread(run, points.len() * seeds, |job| {
-            one(&points[job / seeds], (job % seeds) as u64 + 1)
-        })?;
+        let done = match &run.recorded {
+            None => simulate::spread(run, points.len() * seeds, |job| {
+                one(&points[job / seeds], (job % seeds) as u64 + 1)
+            })?,
+            Some(recorded) => recorded.take(1..=run.seeds, points.iter().map(Point::iter))?,
+        };
         let mut done = done.into_iter();
         let cell = |point| Cell { point, runs: done.by_ref().take(seeds).collect() };
         Ok(Self { axes, cells: points.into_iter().map(cell).collect() })
@@ -166,7 +133,8 @@ impl Grid {
     pub(crate) fn record(&self, findings: &mut Findings, axes: &[&str]) -> Result<(), LabError> {
         for Cell { point, runs } in &self.cells {
             for (index, fields) in runs.iter().enumerate() {
-                findings.record(&Record { seed: index as u64 + 1, point, axes, fields })?;
+                findings
+                    .record_fields(index as u64 + 1, &point.fields(axes).and(fields.clone()))?;
             }
         }
         Ok(())
@@ -208,6 +176,12 @@ pub(crate) struct Slice<'a> {
     /// The values that all cells share.
     at: Point,
     cells: Vec<&'a Cell>,
+}
+
+impl Runs for Slice<'_> {
+    fn runs(&self) -> impl Iterator<Item = &Fields> {
+        self.cells.iter().flat_map(|cell| &cell.runs)
+    }
 }
 
 impl<'a> Slice<'a> {
@@ -266,22 +240,6 @@ impl<'a> Slice<'a> {
         self.at.number(axis)
     }
 
-    /// Returns every run, cell by cell, in the order of the seeds.
-    pub(crate) fn runs(&self) -> impl Iterator<Item = &'a Fields> {
-        self.cells.iter().flat_map(|cell| &cell.runs)
-    }
-
-    /// Returns the result of `value` for every run that has one, in the order of
-    /// [`runs`](Self::runs).
-    pub(crate) fn of(&self, value: impl Fn(&Fields) -> Option<f64>) -> Vec<f64> {
-        self.runs().filter_map(value).collect()
-    }
-
-    /// Returns the values of a field, of every run that measured it.
-    pub(crate) fn values(&self, field: &str) -> Vec<f64> {
-        self.of(|fields| fields.number(field))
-    }
-
     /// Returns the sums over the runs of a field of counts, such as one for each bin.
     pub(crate) fn counts(&self, field: &str) -> Vec<u64> {
         let mut sums = Vec::new();
@@ -291,16 +249,6 @@ impl<'a> Slice<'a> {
             sums.iter_mut().zip(counts).for_each(|(sum, count)| *sum += count);
         }
         sums
-    }
-
-    /// Returns the mean of a field over the runs that measured it.
-    pub(crate) fn mean(&self, field: &str) -> Interval {
-        Interval::of(&self.values(field))
-    }
-
-    /// Returns the mean of a field as text, multiplied by `unit`.
-    pub(crate) fn show(&self, field: &str, unit: f64, decimals: usize) -> String {
-        theory::show(&self.mean(field), unit, decimals)
     }
 
     /// Returns a line of a picture for each value of `axis`, named after the value: the mean of a
@@ -326,27 +274,5 @@ impl<'a> Slice<'a> {
             .map(|(x, figure)| draw::interval(x, &figure, unit))
             .collect();
         draw::series(name, Style::LineAndMarks, points)
-    }
-}
-
-/// The record of a run: a map of the seed, the values of some axes, and the measurements.
-pub(crate) struct Record<'a> {
-    pub(crate) seed: u64,
-    pub(crate) point: &'a Point,
-    pub(crate) axes: &'a [&'a str],
-    pub(crate) fields: &'a Fields,
-}
-
-impl Serialize for Record<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut map = serializer.serialize_map(None)?;
-        map.serialize_entry("seed", &self.seed)?;
-        for axis in self.axes {
-            map.serialize_entry(axis, self.point.value(axis))?;
-        }
-        for (name, value) in &self.fields.0 {
-            map.serialize_entry(name, value)?;
-        }
-        map.end()
     }
 }

@@ -4,9 +4,11 @@
 //! addressed by the names of axes and measures, never by position. A [`Study`] is such an
 //! experiment in a user's file.
 
+mod fields;
 mod file;
 mod grid;
 mod measure;
+mod runs;
 #[cfg(test)]
 mod tests;
 mod value;
@@ -14,7 +16,9 @@ mod work;
 
 pub use work::Study;
 
-pub(crate) use grid::{Axis, Fields, Grid, Point, Record, Slice, point};
+pub(crate) use fields::{Fields, fields};
+pub(crate) use grid::{Axis, Grid, Point, Slice, point};
 pub(crate) use measure::{Asked, names as measure_names};
+pub(crate) use runs::{Recorded, Runs, Sample};
 pub(crate) use value::Value;
 pub(crate) use work::{Design, Drawn, Where, once};

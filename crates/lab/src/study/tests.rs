@@ -249,7 +249,7 @@ fn cells_are_found_by_names() {
     let grid = Grid::run(&run, axes, |point, seed| {
         let is_x = point.text("a") == "x";
         let value = (!is_x || seed == 1).then_some(point.number("b") * seed as f64);
-        Ok(Fields::default().with("value", value).with("seed twice", 2 * seed))
+        Ok(fields! { value }.with("seed twice", 2 * seed))
     })
     .unwrap();
     let y = grid.all().at("a", "y");

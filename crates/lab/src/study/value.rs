@@ -4,6 +4,9 @@ use std::fmt;
 
 use serde::de::{Deserializer, Error, Visitor};
 use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use super::Fields;
 
 /// A value of an axis, or of a field in a record.
 #[derive(Clone, Debug, Serialize)]
@@ -21,6 +24,8 @@ pub(crate) enum Value {
     List(Vec<f64>),
     /// Counts, such as one for each bin.
     Counts(Vec<u64>),
+    /// Fields that belong together.
+    Group(Fields),
     /// Nothing was measured.
     Missing,
 }
@@ -32,6 +37,37 @@ impl Value {
         let real = || text.parse().ok().filter(|real: &f64| real.is_finite()).map(Self::Real);
         let flag = || text.parse().ok().map(Self::Flag);
         whole().or_else(real).or_else(flag).unwrap_or_else(|| text.into())
+    }
+
+    /// Reads a value of a record. Numbers are those that were written, bit for bit; what is not
+    /// finite was written as `null`.
+    ///
+    /// # Errors
+    ///
+    /// The text is an object, or a list of other things than numbers.
+    pub(super) fn of_json(text: &str) -> serde_json::Result<Self> {
+        if text.starts_with('[') {
+            let items: Vec<Box<RawValue>> = serde_json::from_str(text)?;
+            let counts = items.iter().map(|item| item.get().parse().ok()).collect();
+            return match counts {
+                Some(counts) if !items.is_empty() => Ok(Self::Counts(counts)),
+                _ => items
+                    .iter()
+                    .map(|item| Self::real(item.get()))
+                    .collect::<Result<_, _>>()
+                    .map(Self::List),
+            };
+        }
+        Ok(match text {
+            "null" => Self::Missing,
+            _ if text.starts_with(['"', '{']) => Self::Text(serde_json::from_str(text)?),
+            _ => Self::of_text(text),
+        })
+    }
+
+    fn real(text: &str) -> serde_json::Result<f64> {
+        let refuse = |_| serde_json::Error::custom(format!("`{text}`: expected a number"));
+        if text == "null" { Ok(f64::NAN) } else { text.parse().map_err(refuse) }
     }
 
     /// Returns a text that is the same for equal values only.
@@ -59,6 +95,7 @@ impl PartialEq for Value {
             (Self::Text(one), Self::Text(other)) => one == other,
             (Self::List(one), Self::List(other)) => one == other,
             (Self::Counts(one), Self::Counts(other)) => one == other,
+            (Self::Group(one), Self::Group(other)) => one == other,
             (Self::Missing, Self::Missing) => true,
             _ => self.number().is_some() && self.number() == other.number(),
         }
@@ -75,6 +112,7 @@ impl fmt::Display for Value {
             Self::Text(text) => text.fmt(f),
             Self::List(list) => write!(f, "{list:?}"),
             Self::Counts(counts) => write!(f, "{counts:?}"),
+            Self::Group(fields) => write!(f, "{fields:?}"),
             Self::Missing => f.write_str("-"),
         }
     }
@@ -131,6 +169,12 @@ impl From<Vec<f64>> for Value {
 impl From<Vec<u64>> for Value {
     fn from(counts: Vec<u64>) -> Self {
         Self::Counts(counts)
+    }
+}
+
+impl From<Fields> for Value {
+    fn from(fields: Fields) -> Self {
+        Self::Group(fields)
     }
 }
 

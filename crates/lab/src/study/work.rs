@@ -7,7 +7,7 @@ use airtcp_trace::figure::{Axis as PictureAxis, Figure, Scale, Series};
 
 use super::grid::points;
 use super::measure::Asked;
-use super::{Axis, Fields, Grid, Point, Slice, Value, file};
+use super::{Axis, Fields, Grid, Point, Runs as _, Slice, Value, file};
 use crate::report::Heading;
 use crate::theory::Bound;
 use crate::{Findings, Ground, Kind, LabError, Plan, Report, Run, Table, Verdict, theory};
@@ -131,10 +131,15 @@ impl Study {
     ///
     /// A scenario is invalid.
     pub fn run(&self, plan: &Plan) -> Result<Report, LabError> {
-        let Design { heading, axes, claims, pictures, .. } = &self.design;
-        let run = Run::new(plan, self.design.seeds);
+        let Design { heading, seeds, .. } = &self.design;
+        let command = plan.command(&self.file);
+        Run::report(plan, heading.clone(), (command, *seeds), |run| self.findings(run))
+    }
+
+    fn findings(&self, run: &Run) -> Result<Findings, LabError> {
+        let Design { axes, claims, pictures, .. } = &self.design;
         let asked = self.design.asked();
-        let grid = Grid::run(&run, axes.clone(), |point, seed| {
+        let grid = Grid::run(run, axes.clone(), |point, seed| {
             once(self.scenarios[point.index].clone(), seed, &asked, &Cancel::default())
         })?;
         let mut findings = self.design.table(&grid);
@@ -153,8 +158,7 @@ impl Study {
             findings.notes.push(note.to_owned());
         }
         findings.scenarios.clone_from(&self.texts);
-        let command = plan.command(&self.file);
-        Ok(Report { experiment: heading.clone(), command, seeds: run.seeds, findings })
+        Ok(findings)
     }
 }
 

@@ -23,7 +23,7 @@ use serde::Serialize;
 use sha2::{Digest, Sha256};
 
 use crate::LabError;
-use crate::study::{Asked, Axis, Design, Fields, Point, Record, Value, measure_names, point};
+use crate::study::{Asked, Axis, Design, Fields, Point, Value, fields, measure_names, point};
 
 use order::in_order;
 
@@ -111,7 +111,7 @@ struct Line<'a> {
     cell: u64,
     hash: &'a str,
     #[serde(flatten)]
-    record: Record<'a>,
+    record: Fields,
 }
 
 impl<'s> Sweep<'s> {
@@ -291,7 +291,8 @@ impl<'s> Sweep<'s> {
     fn line(&self, cell: &Cell, fields: &Fields) -> Result<String, LabError> {
         let Cell { number, seed, hash, case } = cell;
         let axes: Vec<&str> = self.design.axes.iter().map(|axis| axis.name.as_str()).collect();
-        let record = Record { seed: *seed, point: &case.point, axes: &axes, fields };
+        let place = fields! { seed: *seed }.and(case.point.fields(&axes));
+        let record = place.and(fields.clone());
         Ok(serde_json::to_string(&Line { cell: *number, hash, record })? + "\n")
     }
 

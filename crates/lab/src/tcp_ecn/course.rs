@@ -1,16 +1,13 @@
 //! A network of fixed hosts, the wired Internet, a base station, and mobiles.
 
-use std::time::Duration;
-
 use airtcp_basestation::{Policy, StationConfig};
 use airtcp_link::Arq;
-use airtcp_sim::{Interval, Radios, RunResult, Scenario, StationMemory, Topology, Wire};
-use serde::Serialize;
+use airtcp_sim::{FlowResult, Radios, RunResult};
 
 use super::progress::Progress;
 use super::senders::Sender;
 use super::tries::{self, Tries};
-use crate::{Findings, LabError, Run, feed, simulate, theory};
+use crate::prelude::*;
 
 /// TCP-ECN 7.2, the constant part: 802.11 at 11 Mbit/s with ns-2's queue of 50 packets, and 100
 /// Mbit/s on the wired side with a queue that is never full.
@@ -27,11 +24,10 @@ const NEAR: f64 = 100.0;
 const REACH: f64 = 250.0;
 
 /// A point of a sweep.
-#[derive(Clone, Copy, PartialEq, Debug, Serialize)]
+#[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) struct Course {
     /// The number of fixed hosts, each with its own mobile.
     pub(super) pairs: u32,
-    #[serde(flatten)]
     pub(super) tries: Tries,
     /// The per cent of data frames with errors.
     pub(super) error: u32,
@@ -93,36 +89,6 @@ pub(super) struct Outcome {
     pub(super) memory: [Interval; 5],
 }
 
-#[derive(Serialize)]
-struct Record<'a> {
-    seed: u64,
-    sender: &'a str,
-    policy: &'a str,
-    #[serde(flatten)]
-    course: Course,
-    /// In bit/s.
-    goodputs: Vec<f64>,
-    /// In per cent.
-    lost: f64,
-    reordered: f64,
-    retransmissions: u64,
-    spurious: u64,
-    timeouts: u64,
-    marked: u64,
-    hidden: u64,
-    sent_again: u64,
-    frozen: u64,
-    held: u64,
-    memory: StationMemory,
-}
-
-impl Record<'_> {
-    /// Returns the goodput per pair.
-    fn goodput(&self) -> f64 {
-        self.goodputs.iter().sum::<f64>() / self.goodputs.len().max(1) as f64
-    }
-}
-
 impl Course {
     pub(super) fn run(
         &self,
@@ -132,8 +98,8 @@ impl Course {
         findings: &mut Findings,
     ) -> Result<Outcome, LabError> {
         let scenario = self.scenario(run, sender, policy)?;
-        let results = simulate::seeds(run, |_| scenario.clone())?;
-        self.outcome(&results, sender, policy, findings)
+        let one = |seed| Ok(fields(&simulate::once(scenario.clone(), seed)?));
+        Ok(Outcome::of(&findings.measure(run, &self.place(sender, policy), one)?))
     }
 
     /// Runs the course like [`run`](Self::run), and also returns the progress of the mobiles'
@@ -151,71 +117,27 @@ impl Course {
             |_| scenario.clone(),
             |simulation| Progress::new(simulation.nodes()),
         )?;
-        let (results, progress): (Vec<_>, Vec<_>) = results.into_iter().unzip();
-        Ok((self.outcome(&results, sender, policy, findings)?, progress))
+        let fields = || Ok(results.iter().map(|(result, _)| fields(result)).collect());
+        let sample = findings.sample(run, 1..=run.seeds, &self.place(sender, policy), fields)?;
+        Ok((Outcome::of(&sample), results.into_iter().map(|(_, progress)| progress).collect()))
     }
 
-    fn outcome(
-        &self,
-        results: &[RunResult],
-        sender: &Sender,
-        policy: Policy,
-        findings: &mut Findings,
-    ) -> Result<Outcome, LabError> {
-        let records: Vec<_> =
-            results.iter().filter_map(|result| self.record(result, sender, policy)).collect();
-        for record in &records {
-            findings.record(record)?;
-        }
-        let of = |value: &dyn Fn(&Record<'_>) -> f64| {
-            Interval::of(&records.iter().map(value).collect::<Vec<_>>())
-        };
-        Ok(Outcome {
-            goodput: of(&|r| r.goodput()),
-            goodputs: records.iter().map(Record::goodput).collect(),
-            lost: of(&|r| r.lost),
-            reordered: of(&|r| r.reordered),
-            again: of(&|r| r.retransmissions as f64),
-            spurious: of(&|r| r.spurious as f64),
-            timeouts: of(&|r| r.timeouts as f64),
-            sent_again: of(&|r| r.sent_again as f64),
-            memory: [
-                of(&|r| r.memory.flows as f64),
-                of(&|r| r.memory.cached as f64),
-                of(&|r| r.memory.queued as f64),
-                of(&|r| r.memory.held as f64),
-                of(&|r| r.memory.all as f64),
-            ],
-        })
-    }
-
-    fn record<'a>(
-        &self,
-        result: &RunResult,
-        sender: &'a Sender,
-        policy: Policy,
-    ) -> Option<Record<'a>> {
-        let station = result.station.as_ref()?;
-        let sum = |of: fn(&airtcp_sim::FlowResult) -> u64| result.flows.iter().map(of).sum();
-        let counters = &station.counters;
-        Some(Record {
-            seed: result.seed,
+    /// Returns the part of a record that says what was run.
+    fn place(&self, sender: &Sender, policy: Policy) -> Fields {
+        let Tries { tries, passes, are_acks_hit } = self.tries;
+        fields! {
             sender: sender.name,
             policy: policy.name(),
-            course: *self,
-            goodputs: result.flows.iter().map(|flow| flow.goodput).collect(),
-            lost: station.radio[0].residual_loss * 100.0,
-            reordered: station.radio[0].reordered * 100.0,
-            retransmissions: sum(|flow| flow.retransmissions),
-            spurious: sum(|flow| flow.spurious),
-            timeouts: sum(|flow| flow.timeouts.unwrap_or(0)),
-            marked: counters.marked,
-            hidden: counters.hidden,
-            sent_again: counters.sent_again,
-            frozen: counters.frozen,
-            held: counters.held,
-            memory: station.memory,
-        })
+            pairs: self.pairs,
+            tries,
+            passes,
+            are_acks_hit,
+            error: self.error,
+            delay: self.delay,
+            loss: self.loss,
+            gone: self.gone,
+            seconds: self.seconds,
+        }
     }
 
     /// Returns the times when the mobile leaves and when it returns, in seconds.
@@ -277,7 +199,55 @@ impl Course {
     }
 }
 
+/// Returns the measurements of a run: goodputs in bit/s, `lost` and `reordered` in per cent.
+fn fields(result: &RunResult) -> Fields {
+    let Some(station) = &result.station else { return Fields::default() };
+    let sum = |of: fn(&FlowResult) -> u64| result.flows.iter().map(of).sum::<u64>();
+    let (counters, memory) = (&station.counters, &station.memory);
+    let memory = fields! {
+        flows: memory.flows,
+        cached: memory.cached,
+        queued: memory.queued,
+        held: memory.held,
+        all: memory.all,
+    };
+    fields! {
+        goodputs: result.flows.iter().map(|flow| flow.goodput).collect::<Vec<_>>(),
+        lost: station.radio[0].residual_loss * 100.0,
+        reordered: station.radio[0].reordered * 100.0,
+        retransmissions: sum(|flow| flow.retransmissions),
+        spurious: sum(|flow| flow.spurious),
+        timeouts: sum(|flow| flow.timeouts.unwrap_or(0)),
+        marked: counters.marked,
+        hidden: counters.hidden,
+        sent_again: counters.sent_again,
+        frozen: counters.frozen,
+        held: counters.held,
+        memory,
+    }
+}
+
 impl Outcome {
+    fn of(sample: &Sample) -> Self {
+        let goodput = |run: &Fields| {
+            let goodputs = run.list("goodputs");
+            Some(goodputs.iter().sum::<f64>() / goodputs.len().max(1) as f64)
+        };
+        let goodputs = sample.of(goodput);
+        let memory = ["flows", "cached", "queued", "held", "all"];
+        Self {
+            goodput: Interval::of(&goodputs),
+            goodputs,
+            lost: sample.mean("lost"),
+            reordered: sample.mean("reordered"),
+            again: sample.mean("retransmissions"),
+            spurious: sample.mean("spurious"),
+            timeouts: sample.mean("timeouts"),
+            sent_again: sample.mean("sent_again"),
+            memory: memory.map(|of| sample.mean(&format!("memory.{of}"))),
+        }
+    }
+
     /// Formats the common columns of a row.
     pub(super) fn cells(&self) -> [String; 6] {
         [

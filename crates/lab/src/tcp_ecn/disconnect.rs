@@ -9,10 +9,9 @@ use airtcp_testbed::dumbbell::Dumbbell;
 use airtcp_testbed::{Arrivals, Course, Stream};
 use airtcp_trace::figure::Point;
 use airtcp_types::{Instant, Rate};
-use serde::Serialize;
 
 use super::fixed_host::{Left, SsFields, Watcher};
-use super::real_path::{Middle, Mobile, Path, in_time, is_in_time, radio, side_by_side};
+use super::real_path::{Middle, Mobile, Path, measure, radio, timely};
 use crate::prelude::*;
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
@@ -79,48 +78,6 @@ impl Stop {
 struct Case {
     stop: Stop,
     away: u64,
-    seed: u64,
-}
-
-#[derive(Clone, Debug, Serialize)]
-struct Record {
-    seed: u64,
-    stop: String,
-    /// In seconds.
-    away: u64,
-    /// The goodput before the stop, in bit/s.
-    goodput: u64,
-    /// In seconds.
-    lead: f64,
-    /// The time from the mobile's return to nine tenths of the former rate, in seconds.
-    back_after: Option<f64>,
-    /// The same for new data that leaves the sender, which excludes the data that the station held.
-    sender_back_after: Option<f64>,
-    /// The number of retransmitted segments from the stop on.
-    retransmissions: u64,
-    timeouts: u64,
-    loss_probes: u64,
-    /// The sender's state before the outage, during it, and after the rate has recovered.
-    before: SsFields,
-    gone: SsFields,
-    after: SsFields,
-    /// The segments that left the sender during the outage: new ones, retransmissions, and probes.
-    sent_new: u64,
-    sent_again: u64,
-    probes: u64,
-    /// The times when the first retransmissions and probes left, in seconds after the mobile's
-    /// departure.
-    sent_at: Vec<f64>,
-    lost: u64,
-    /// Packets dropped because the radio's queue was full, from the stop on.
-    queue_dropped: u64,
-    /// Segments that the mobile rejected because of their timestamps.
-    refused: u64,
-    held: u64,
-    frozen: u64,
-    made: u64,
-    /// In seconds.
-    lateness: f64,
 }
 
 fn body(run: &Run) -> Result<Findings, LabError> {
@@ -134,35 +91,33 @@ fn body(run: &Run) -> Result<Findings, LabError> {
     let mut cases = Vec::new();
     for away in away.iter().rev() {
         for stop in &stops {
-            cases.extend((1..=run.seeds).map(|seed| Case { stop: *stop, away: *away, seed }));
+            cases.push(Case { stop: *stop, away: *away });
         }
     }
-    let records =
-        side_by_side(run, &cases, |case| in_time(|| case.run(run), |record| record.lateness))?;
     let mut findings = Findings::new(
         "gone | sender stopped | back after, s | the sender, s | sent again | time-outs | tail probes | \
          sent while gone: new, again, probes | held | dropped by the radio's queue | timer while gone | \
          RTO before, gone, after, ms | cwnd before, gone, after | ssthresh after | rate, Mbit/s",
     );
-    for record in &records {
-        findings.record(record)?;
-    }
-    // A late path differs from its description, so late runs do not count. A small run makes no
-    // claims and keeps them.
-    let (records, late): (Vec<_>, Vec<_>) =
-        records.into_iter().partition(|one| run.is_small || is_in_time(one.lateness));
-    let late = late.len();
+    let place = |case: &Case| fields! { stop: case.stop.name(), away: case.away };
+    let samples = measure(run, &mut findings, &cases, place, |case, seed| case.run(run, seed))?;
+    let count = |of: &[Sample]| of.iter().map(|of| of.runs().count()).sum::<usize>();
+    let all = count(&samples);
+    // Late runs do not count. A small run makes no claims and keeps them.
+    let samples: Vec<_> =
+        samples.into_iter().map(|of| if run.is_small { of } else { timely(&of) }).collect();
+    let late = all - count(&samples);
+    let sample = |stop: Stop, away: u64| {
+        let at = cases.iter().position(|case| (case.stop, case.away) == (stop, away));
+        at.map_or_else(|| Sample(Vec::new()), |at| samples[at].clone())
+    };
     let mut series = Vec::new();
     for (number, stop) in (1u32..).zip(&stops) {
         let mut points = Vec::new();
         for away in away {
-            let name = stop.name();
-            let of: Vec<&Record> = records
-                .iter()
-                .filter(|record| record.stop == name && record.away == *away)
-                .collect();
-            row(&mut findings, *away, &name, &of);
-            if let Some(spread) = Spread::of(of.iter().map(|record| record.back_after)) {
+            let of = sample(*stop, *away);
+            row(&mut findings, *away, &stop.name(), &of);
+            if let Some(spread) = Spread::late(&of, "back_after") {
                 let Spread { low, median: y, high } = spread;
                 let x = *away as f64 + f64::from(number) * 0.4;
                 points.push(Point {
@@ -175,20 +130,23 @@ fn body(run: &Run) -> Result<Findings, LabError> {
         }
         series.push(draw::series(stop.name(), Style::Marks, points));
     }
-    let (x, y) = (
-        draw::linear("seconds that the mobile was gone (side by side)"),
-        draw::log(&format!("seconds; median and range ({FLOOR} stands for less)")),
-    );
     let title = "From the mobile's return to 90 % of the former rate";
-    findings.picture("disconnect", draw::figure(title, x, y, series));
+    findings.plot(
+        "disconnect",
+        title,
+        (
+            draw::linear("seconds that the mobile was gone (side by side)"),
+            draw::log(&format!("seconds; median and range ({FLOOR} stands for less)")),
+        ),
+        series,
+    );
     if !run.is_small {
-        claim(&mut findings, &records);
+        claim(&mut findings, sample);
     }
     for away in away.iter().filter(|_| !run.is_small) {
         let is_clean = |lead: &f64| {
-            let name = Stop::Ahead(*lead).name();
-            let mut of = records.iter().filter(|r| r.stop == name && r.away == *away).peekable();
-            of.peek().is_some() && of.all(|record| record.retransmissions == 0)
+            let of = sample(Stop::Ahead(*lead), *away).values("retransmissions");
+            !of.is_empty() && of.iter().all(|count| *count == 0.0)
         };
         let least = LEADS.into_iter().find(is_clean);
         let least = least.map_or_else(|| "none".to_owned(), |lead| format!("{lead} RTO"));
@@ -218,60 +176,60 @@ struct Spread {
 }
 
 impl Spread {
-    /// Returns `None` if there are no runs. A run that did not recover counts with [`PATIENCE`].
-    fn of(values: impl Iterator<Item = Option<f64>>) -> Option<Self> {
-        let mut values: Vec<f64> =
-            values.map(|value| value.unwrap_or(PATIENCE.as_secs_f64())).collect();
+    /// Returns the spread of a time; a run without one, which did not recover, counts with
+    /// [`PATIENCE`].
+    fn late(of: &Sample, field: &str) -> Option<Self> {
+        Self::of(of.of(|run| run.number(field).or(Some(PATIENCE.as_secs_f64()))))
+    }
+
+    /// Returns `None` if there are no runs.
+    fn of(mut values: Vec<f64>) -> Option<Self> {
         values.sort_by(f64::total_cmp);
         let median = *values.get(values.len() / 2)?;
         Some(Self { low: *values.first()?, median, high: *values.last()? })
     }
 }
 
-fn row(findings: &mut Findings, away: u64, name: &str, of: &[&Record]) {
-    let Some(first) = of.first() else { return };
-    let spread = |value: &dyn Fn(&Record) -> f64, decimals: usize| {
-        let spread = Spread::of(of.iter().map(|record| Some(value(record))));
+fn row(findings: &mut Findings, away: u64, name: &str, of: &Sample) {
+    let Some(first) = of.runs().next() else { return };
+    let show = |spread: Option<Spread>, decimals: usize| {
         spread.map_or_else(String::new, |Spread { low, median, high }| {
             format!("{median:.decimals$} ({low:.decimals$} to {high:.decimals$})")
         })
     };
-    let median = |value: &dyn Fn(&Record) -> u64| {
-        let spread = Spread::of(of.iter().map(|record| Some(value(record) as f64)));
+    let spread = |field| show(Spread::of(of.values(field)), 0);
+    let median = |field| {
+        let spread = Spread::of(of.values(field));
         spread.map_or_else(String::new, |spread| format!("{:.0}", spread.median))
     };
-    let Record { before, gone, after, .. } = first;
+    // `ss` leaves out what is zero.
+    let ss = |when: &str, name: &str| {
+        let value = first.get(&format!("{when}.{name}"));
+        value.map_or_else(|| "-".to_owned(), ToString::to_string)
+    };
+    let each = |name| ["before", "gone", "after"].map(|when| ss(when, name)).join(", ");
     findings.table.row([
         format!("{away} s"),
         name.to_owned(),
-        spread(&|r| r.back_after.unwrap_or(PATIENCE.as_secs_f64()), 2),
-        spread(&|r| r.sender_back_after.unwrap_or(PATIENCE.as_secs_f64()), 2),
-        spread(&|r| r.retransmissions as f64, 0),
-        spread(&|r| r.timeouts as f64, 0),
-        median(&|r| r.loss_probes),
-        format!(
-            "{}, {}, {}",
-            median(&|r| r.sent_new),
-            median(&|r| r.sent_again),
-            median(&|r| r.probes)
-        ),
-        median(&|r| r.held),
-        median(&|r| r.queue_dropped),
-        gone.text("timer").to_owned(),
-        format!("{}, {}, {}", before.text("rto"), gone.text("rto"), after.text("rto")),
-        format!("{}, {}, {}", before.text("cwnd"), gone.text("cwnd"), after.text("cwnd")),
-        after.text("ssthresh").to_owned(),
-        format!("{:.2}", first.goodput as f64 / 1e6),
+        show(Spread::late(of, "back_after"), 2),
+        show(Spread::late(of, "sender_back_after"), 2),
+        spread("retransmissions"),
+        spread("timeouts"),
+        median("loss_probes"),
+        ["sent_new", "sent_again", "probes"].map(median).join(", "),
+        median("held"),
+        median("queue_dropped"),
+        ss("gone", "timer"),
+        each("rto"),
+        each("cwnd"),
+        ss("after", "ssthresh"),
+        format!("{:.2}", first.number("goodput").unwrap_or_default() / 1e6),
     ]);
 }
 
 /// The paper has no such run: its claims about disconnections are beside it.
-fn claim(findings: &mut Findings, records: &[Record]) {
-    let back = |stop: Stop, away: u64| {
-        let name = stop.name();
-        let of = records.iter().filter(|record| record.stop == name && record.away == away);
-        Spread::of(of.map(|record| record.back_after))
-    };
+fn claim(findings: &mut Findings, sample: impl Fn(Stop, u64) -> Sample) {
+    let back = |stop: Stop, away: u64| Spread::late(&sample(stop, away), "back_after");
     for away in AWAY {
         let pairs = [
             ("stopped one RTO ahead", Stop::Never, Stop::Ahead(1.0)),
@@ -294,19 +252,16 @@ fn claim(findings: &mut Findings, records: &[Record]) {
                 },
             );
         }
-        let name = Stop::Ahead(1.0).name();
-        let mut of =
-            records.iter().filter(|record| record.stop == name && record.away == away).peekable();
-        if of.peek().is_none() {
+        let of = sample(Stop::Ahead(1.0), away);
+        if of.runs().next().is_none() {
             continue;
         }
-        let timeouts: u64 = of.clone().map(|record| record.timeouts).sum();
-        let again: u64 = of.map(|record| record.retransmissions).sum();
+        let [timeouts, again] = ["timeouts", "retransmissions"].map(|field| of.sum(field));
         findings.claim_beside(
             format!("stopped one RTO ahead: the sender sees no loss in {away} s (7.3)"),
             "its window is not affected",
             format!("{timeouts} time-outs, {again} segments sent again, all runs together"),
-            Verdict::of(timeouts + again == 0, || {
+            Verdict::of(timeouts + again == 0.0, || {
                 "guess: segments were still in flight when the mobile left".to_owned()
             }),
         );
@@ -314,9 +269,9 @@ fn claim(findings: &mut Findings, records: &[Record]) {
 }
 
 impl Case {
-    fn run(&self, run: &Run) -> Result<Record, LabError> {
+    fn run(&self, run: &Run, seed: u64) -> Result<Fields, LabError> {
         let path = Path {
-            radio: radio(&format!("{RADIO} seed {}", self.seed))?,
+            radio: radio(&format!("{RADIO} seed {seed}"))?,
             arq: Arq::MacLink,
             policy: self.stop.policy(),
             mobile: Mobile::Ours,
@@ -328,28 +283,36 @@ impl Case {
             .enable_all()
             .build()
             .map_err(LabError::Transfer)?;
-        let (mut record, [gone, back]) = runtime.block_on(self.send(run, &dumbbell, &watcher))?;
+        let ([first, rest], [gone, back]) =
+            runtime.block_on(self.send(run, &dumbbell, &watcher))?;
         dumbbell.stop()?;
         let watcher = watcher.lock().unwrap_or_else(PoisonError::into_inner);
         let while_gone: Vec<&Left> =
             watcher.left.iter().filter(|left| (gone..back).contains(&left.at)).collect();
         let count =
             |is: fn(&Left) -> bool| while_gone.iter().filter(|left| is(left)).count() as u64;
-        record.sent_new = count(|left| left.is_new);
-        record.probes = count(|left| left.is_probe);
-        record.sent_again = count(|left| !left.is_new && !left.is_probe);
         let asking = while_gone.iter().filter(|left| !left.is_new);
-        record.sent_at = asking.take(12).map(|left| left.at.since(gone).as_secs_f64()).collect();
-        Ok(record)
+        let sent = fields! {
+            sent_new: count(|left| left.is_new),
+            sent_again: count(|left| !left.is_new && !left.is_probe),
+            probes: count(|left| left.is_probe),
+            // The times of the first retransmissions and probes, after the mobile's departure.
+            sent_at: asking
+                .take(12)
+                .map(|left| left.at.since(gone).as_secs_f64())
+                .collect::<Vec<_>>(),
+        };
+        Ok(first.and(sent).and(rest))
     }
 
-    /// Runs the transfer. Returns its record, and the times when the mobile left and returned.
+    /// Runs the transfer. Returns the first and the last part of its record, and the times when the
+    /// mobile left and returned. Times are in seconds, and counts are from the stop on.
     async fn send(
         &self,
         run: &Run,
         dumbbell: &Dumbbell<Middle>,
         watcher: &Mutex<Watcher>,
-    ) -> Result<(Record, [Instant; 2]), LabError> {
+    ) -> Result<([Fields; 2], [Instant; 2]), LabError> {
         let (warm_up, before) = match run.is_small {
             true => (Duration::from_millis(200), Duration::from_millis(500)),
             false => (WARM_UP, BEFORE),
@@ -418,34 +381,30 @@ impl Case {
         let ss_after = SsFields::of(sender)?;
         let status: Status = dumbbell.act(|middle, now| middle.far.status(now));
         let radio = &status.radio[Way::Forth as usize];
-        let lateness = dumbbell.lateness().percentile(99.0).as_secs_f64();
-        let record = Record {
-            seed: self.seed,
-            stop: self.stop.name(),
-            away: self.away,
+        let first = fields! {
             goodput: rate.bits_per_sec(),
             lead: lead.as_secs_f64(),
             back_after: back_after.map(|time| time.as_secs_f64()),
+            // The same for new data that leaves the sender: without what the station held.
             sender_back_after: sender_back_after.map(|time| time.as_secs_f64()),
             retransmissions: sender.retransmissions().map_err(LabError::Transfer)? - again,
             timeouts: sender.timeouts().map_err(LabError::Transfer)? - timeouts,
             loss_probes: counter("TCPLossProbes")? - loss_probes,
-            before: ss_before,
-            gone: ss_gone,
-            after: ss_after,
-            sent_new: 0,
-            sent_again: 0,
-            probes: 0,
-            sent_at: Vec::new(),
+            before: ss_before.fields(),
+            gone: ss_gone.fields(),
+            after: ss_after.fields(),
+        };
+        let rest = fields! {
             lost: radio.channel_lost + radio.disconnected,
             queue_dropped: radio.queue_dropped - queue_dropped,
+            // Segments that the mobile refused because of their timestamps.
             refused: dumbbell.right().stack().map_or(0, |s| s.counters().tcp_ext_paws_estab),
             held: status.counters.held,
             frozen: status.counters.frozen,
             made: status.counters.made,
-            lateness,
+            lateness: dumbbell.lateness().percentile(99.0).as_secs_f64(),
         };
-        Ok((record, [gone, back]))
+        Ok(([first, rest], [gone, back]))
     }
 }
 

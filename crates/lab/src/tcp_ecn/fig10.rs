@@ -31,7 +31,7 @@ const DRAWN: usize = 1;
 
 fn body(run: &Run) -> Result<Findings, LabError> {
     let mut findings = policies::findings("frames hit, %");
-    let mut bench = Bench { run, findings: &mut findings, x: |course| course.error.to_string() };
+    let mut bench = Bench { run, findings: &mut findings, at: |course| course.error.into() };
     let mut drawn = Vec::new();
     for (number, sender) in SENDERS.iter().enumerate() {
         for tries in [PAPER, REORDERING, NS_2] {

@@ -3,8 +3,7 @@
 use airtcp_basestation::Policy;
 
 use super::course::Course;
-use super::policies::{self, Bench, NOTES, Order, Point, picture};
-use super::senders::SENDERS;
+use super::policies::{Order, Point, Swept};
 use super::tries::{NS_2, PAPER, REORDERING, Tries};
 use crate::prelude::*;
 
@@ -13,7 +12,7 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
     what: "One pair by wired delay, frame error 20 %: plain, snoop, tcp-ecn",
     source: "TCP-ECN 7.2.1.2, Fig. 12",
     seconds: 300,
-    body,
+    body: |run| SWEPT.run(run),
     ..Experiment::STUDY
 };
 
@@ -23,48 +22,30 @@ const SWEEPS: [(Tries, &[u32]); 3] =
 /// The share of the payload that the radio carries from which the radio is the limit.
 const FULL: f64 = 0.8;
 
-fn body(run: &Run) -> Result<Findings, LabError> {
-    let mut findings = policies::findings("wired delay, ms");
-    let mut bench = Bench { run, findings: &mut findings, x: |course| course.delay.to_string() };
-    let mut all = Vec::new();
-    for sender in &SENDERS {
-        for (tries, delays) in SWEEPS {
-            let mut own = Vec::new();
-            for delay in run.points(delays) {
-                let course = Course { delay, ..Course::PAPER.with_tries(tries) };
-                let point = bench.point(sender, &course)?;
-                let place = format!("{delay} ms");
-                for above in [Policy::TcpEcn, Policy::Snoop] {
-                    point.claim(bench.findings, &place, above, Order::Above, Policy::Plain);
-                }
-                own.push(point);
+const SWEPT: Swept<u32> = Swept {
+    x: "wired delay, ms",
+    at: |course| course.delay.into(),
+    course: |base, delay| Course { delay, ..base },
+    sweeps: &SWEEPS,
+    title: "Goodput, 20 % of frames hit",
+    pictures: &[("fig12", PAPER), ("fig12-fewer-tries", REORDERING), ("fig12-ns-2", NS_2)],
+    judge: |run, findings, points| {
+        for point in points {
+            let place = format!("{} ms", point.course.delay);
+            for above in [Policy::TcpEcn, Policy::Snoop] {
+                point.claim(findings, &place, above, Order::Above, Policy::Plain);
             }
-            if tries != REORDERING {
-                claim_proportion(run, bench.findings, &own, sender.name)?;
-            }
-            all.extend(own);
         }
-    }
-    for (name, tries) in [("fig12", PAPER), ("fig12-fewer-tries", REORDERING), ("fig12-ns-2", NS_2)]
-    {
-        let of = Course::PAPER.with_tries(tries);
-        let is_of = |course: &Course| Course { delay: of.delay, ..*course } == of;
-        let title = format!("Goodput, 20 % of frames hit, {} tries", of.radio());
-        let drawn = picture(title, "wired delay, ms", &all, is_of, |course| course.delay.into());
-        findings.picture(name, drawn);
-    }
-    findings.notes.extend(NOTES.map(str::to_owned));
-    Ok(findings)
-}
+        claim_proportion(run, findings, points)
+    },
+};
 
 /// TCP-ECN 7.2.1.2: goodput decreases in proportion to the delay with all three policies.
-fn claim_proportion(
-    run: &Run,
-    findings: &mut Findings,
-    points: &[Point],
-    sender: &str,
-) -> Result<(), LabError> {
+fn claim_proportion(run: &Run, findings: &mut Findings, points: &[Point]) -> Result<(), LabError> {
     let [first, .., last] = points else { return Ok(()) };
+    if first.course.tries == REORDERING {
+        return Ok(());
+    }
     for policy in [Policy::Plain, Policy::Snoop, Policy::TcpEcn] {
         let of = |point: &Point| {
             theory::scaled(&point.of(policy).goodput, f64::from(point.course.delay))
@@ -82,9 +63,10 @@ fn claim_proportion(
             format!("{short} of what the radio carries at {least} ms, {long} at {most} ms: {cause}")
         });
         let what = format!(
-            "{}: goodput times delay, {most} over {least} ms, {} tries, {sender}",
+            "{}: goodput times delay, {most} over {least} ms, {} tries, {}",
             policy.name(),
-            first.course.radio()
+            first.course.radio(),
+            first.sender.name
         );
         findings.beside(first.is_beside(), |findings| {
             let shown = theory::show(&ratio, 1.0, 2);

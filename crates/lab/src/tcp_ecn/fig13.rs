@@ -3,8 +3,7 @@
 use airtcp_basestation::Policy;
 
 use super::course::Course;
-use super::policies::{self, Bench, NOTES, Order, picture};
-use super::senders::SENDERS;
+use super::policies::{Order, Point, Swept};
 use super::tries::{NS_2, PAPER, REORDERING};
 use crate::prelude::*;
 
@@ -13,7 +12,7 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
     what: "One pair by wired loss, frame error 20 %: plain, snoop, tcp-ecn",
     source: "TCP-ECN 7.2.1.2, Fig. 13",
     seconds: 60,
-    body,
+    body: |run| SWEPT.run(run),
     ..Experiment::STUDY
 };
 
@@ -22,35 +21,27 @@ const LOSSES: [f64; 3] = [0.1, 1.0, 5.0];
 /// The lowest loss that counts as high, in per cent.
 const HIGH: f64 = 5.0;
 
-fn body(run: &Run) -> Result<Findings, LabError> {
-    let mut findings = policies::findings("wired loss, %");
-    let mut bench = Bench { run, findings: &mut findings, x: |course| course.loss.to_string() };
-    let mut all = Vec::new();
-    for sender in &SENDERS {
-        for tries in [PAPER, REORDERING, NS_2] {
-            for loss in run.points(&LOSSES) {
-                let course = Course { loss, ..Course::PAPER.with_tries(tries) };
-                let point = bench.point(sender, &course)?;
-                let (findings, place) = (&mut *bench.findings, format!("{loss} % lost"));
-                for below in [Policy::Plain, Policy::Snoop] {
-                    point.claim(findings, &place, Policy::TcpEcn, Order::Above, below);
-                }
-                if loss >= HIGH {
-                    point.claim(findings, &place, Policy::Snoop, Order::Below, Policy::Plain);
-                    point.claim(findings, &place, Policy::TcpEcn, Order::Same, Policy::Plain);
-                }
-                all.push(point);
-            }
-        }
+const SWEPT: Swept<f64> = Swept {
+    x: "wired loss, %",
+    at: |course| course.loss,
+    course: |base, loss| Course { loss, ..base },
+    sweeps: &[(PAPER, &LOSSES), (REORDERING, &LOSSES), (NS_2, &LOSSES)],
+    title: "Goodput, 20 % of frames hit",
+    pictures: &[("fig13", PAPER), ("fig13-fewer-tries", REORDERING), ("fig13-ns-2", NS_2)],
+    judge: |_, findings, points| {
+        points.iter().for_each(|point| claims(findings, point));
+        Ok(())
+    },
+};
+
+fn claims(findings: &mut Findings, point: &Point) {
+    let loss = point.course.loss;
+    let place = format!("{loss} % lost");
+    for below in [Policy::Plain, Policy::Snoop] {
+        point.claim(findings, &place, Policy::TcpEcn, Order::Above, below);
     }
-    for (name, tries) in [("fig13", PAPER), ("fig13-fewer-tries", REORDERING), ("fig13-ns-2", NS_2)]
-    {
-        let of = Course::PAPER.with_tries(tries);
-        let is_of = |course: &Course| Course { loss: of.loss, ..*course } == of;
-        let title = format!("Goodput, 20 % of frames hit, {} tries", of.radio());
-        let drawn = picture(title, "wired loss, %", &all, is_of, |course| course.loss);
-        findings.picture(name, drawn);
+    if loss >= HIGH {
+        point.claim(findings, &place, Policy::Snoop, Order::Below, Policy::Plain);
+        point.claim(findings, &place, Policy::TcpEcn, Order::Same, Policy::Plain);
     }
-    findings.notes.extend(NOTES.map(str::to_owned));
-    Ok(findings)
 }

@@ -58,10 +58,11 @@ fn body(run: &Run) -> Result<Findings, LabError> {
         let result = simulate::once(course.scenario(run, sender, policy)?, seed)?;
         let radio = result.station.as_ref().map(|station| &station.radio[0]);
         let per_cent = |of: fn(&RadioResult) -> f64| radio.map_or(0.0, of) * 100.0;
-        let fields = Fields::default()
-            .with("lost", per_cent(|radio| radio.residual_loss))
-            .with("reordered", per_cent(|radio| radio.reordered))
-            .with("timeouts", result.flows.iter().filter_map(|flow| flow.timeouts).sum::<u64>());
+        let fields = fields! {
+            lost: per_cent(|radio| radio.residual_loss),
+            reordered: per_cent(|radio| radio.reordered),
+            timeouts: result.flows.iter().filter_map(|flow| flow.timeouts).sum::<u64>(),
+        };
         let flows = MOBILES.iter().zip(&result.flows);
         Ok(flows.fold(fields, |fields, (name, flow)| fields.with(*name, flow.goodput)))
     })?;
@@ -88,7 +89,7 @@ fn body(run: &Run) -> Result<Findings, LabError> {
             part.line(name, "error", 1e-6, |cell| cell.mean(mobile))
         });
         let title = format!("Goodput of {mobile} of two, {radio} tries");
-        let (x, y) = (draw::linear("frames hit, %"), draw::linear(&draw::more("goodput, Mbit/s")));
+        let (x, y) = (draw::linear("frames hit, %"), draw::goodput());
         findings.picture(name, Figure { title, x, y, series: lines.collect() });
     }
     findings.notes.extend(NOTES.map(str::to_owned));

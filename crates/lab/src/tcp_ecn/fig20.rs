@@ -27,7 +27,7 @@ const DRAWN: usize = 1;
 
 fn body(run: &Run) -> Result<Findings, LabError> {
     let mut findings = policies::findings("gone, s");
-    let mut bench = Bench { run, findings: &mut findings, x: gone };
+    let mut bench = Bench { run, findings: &mut findings, at: gone };
     let mut all = Vec::new();
     let mut drawn = None;
     for (number, sender) in SENDERS.iter().enumerate() {
@@ -47,8 +47,7 @@ fn body(run: &Run) -> Result<Findings, LabError> {
         }
     }
     let title = "Goodput over 150 s".to_owned();
-    let at = |course: &Course| course.gone.unwrap_or_default();
-    findings.picture("fig21", picture(title, "gone, s", &all, |_| true, at));
+    findings.picture("fig21", picture(title, "gone, s", &all, |_| true, gone));
     if let Some(drawn) = drawn {
         findings.picture("fig20", drawn);
         findings.note(format!("Fig. 20 is of {}, first seed", SENDERS[DRAWN].name));
@@ -61,8 +60,8 @@ fn body(run: &Run) -> Result<Findings, LabError> {
 pub(super) const AWAY: &str = "The mobile leaves after 40 s (our choice), at the speed at which it would cross the 382.5 m between the coverage of \
      the paper's two base stations in that time, and returns to the same base station; the paper's moves to the other one.";
 
-pub(super) fn gone(course: &Course) -> String {
-    course.gone.unwrap_or_default().to_string()
+pub(super) fn gone(course: &Course) -> f64 {
+    course.gone.unwrap_or_default()
 }
 
 /// TCP-ECN 7.3.2: the sender resumes where it left off; without TCP-ECN its window has shrunk.

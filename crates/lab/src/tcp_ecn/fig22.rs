@@ -4,7 +4,7 @@ use airtcp_basestation::Policy;
 
 use super::course::Course;
 use super::fig20::AWAY;
-use super::policies::{self, Bench, NOTES, Order, Point, picture};
+use super::policies::{self, Bench, NOTES, Order, Point};
 use super::progress;
 use super::senders::SENDERS;
 use super::tries::{NS_2, PAPER, REORDERING, Tries};
@@ -26,7 +26,7 @@ const DRAWN: usize = 1;
 
 fn body(run: &Run) -> Result<Findings, LabError> {
     let mut findings = policies::findings("frames hit, %");
-    let mut bench = Bench { run, findings: &mut findings, x: |course| course.error.to_string() };
+    let mut bench = Bench { run, findings: &mut findings, at: |course| course.error.into() };
     let mut all = Vec::new();
     let mut drawn = None;
     let usual = Course { gone: Some(33.56), seconds: 150, ..Course::PAPER };
@@ -37,24 +37,16 @@ fn body(run: &Run) -> Result<Findings, LabError> {
         if number == DRAWN {
             drawn = Some(progress::picture(&fig22, &progress, 0));
         }
-        for (tries, errors) in SWEEPS {
-            let mut own = Vec::new();
-            for error in run.points(errors) {
-                let point = bench.point(sender, &Course { error, ..usual.with_tries(tries) })?;
-                claims(bench.findings, &point);
-                own.push(point);
-            }
-            claim_flat(bench.findings, &own, sender.name);
-            all.extend(own);
-        }
+        let course = |Course { tries, .. }, error| Course { error, ..usual.with_tries(tries) };
+        all.extend(bench.sweeps(sender, &SWEEPS, course, |findings, points| {
+            points.iter().for_each(|point| claims(findings, point));
+            claim_flat(findings, points, sender.name);
+            Ok(())
+        })?);
     }
-    for (name, tries) in [("fig23", PAPER), ("fig23-fewer-tries", REORDERING)] {
-        let of = usual.with_tries(tries);
-        let is_of = |course: &Course| Course { error: of.error, ..*course } == of;
-        let title = format!("Goodput over 150 s, gone for 33.56 s, {} tries", of.radio());
-        let drawn = picture(title, "frames hit, %", &all, is_of, |course| course.error.into());
-        findings.picture(name, drawn);
-    }
+    let pictures = [("fig23", PAPER), ("fig23-fewer-tries", REORDERING)];
+    let labels = ("Goodput over 150 s, gone for 33.56 s", "frames hit, %");
+    bench.pictures(&pictures, labels, &all);
     if let Some(drawn) = drawn {
         findings.picture("fig22", drawn);
         findings.note(format!("Fig. 22 is of {}, first seed", SENDERS[DRAWN].name));

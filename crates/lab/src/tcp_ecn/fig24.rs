@@ -73,9 +73,12 @@ fn body(run: &Run) -> Result<Findings, LabError> {
             series.push(draw::series(name, Style::LineAndMarks, points));
         }
     }
-    let (x, y) =
-        (draw::linear("frames hit, %"), draw::log(&draw::less("memory with the radio queue, KiB")));
-    findings.picture("fig24", draw::figure("The most memory, 7 x 3 tries", x, y, series));
+    findings.plot(
+        "fig24",
+        "The most memory, 7 x 3 tries",
+        (draw::linear("frames hit, %"), draw::log(&draw::less("memory with the radio queue, KiB"))),
+        series,
+    );
     caches(run, &mut findings)?;
     findings.notes.extend(NOTES.map(str::to_owned));
     findings.note(
@@ -107,10 +110,11 @@ fn caches(run: &Run, findings: &mut Findings) -> Result<(), LabError> {
         }
         let result = simulate::once(scenario, seed)?;
         let station = result.station.as_ref();
-        Ok(Fields::default()
-            .with("goodput", result.flows[0].goodput)
-            .with("cached", station.map_or(0, |station| station.memory.cached))
-            .with("sent_again", station.map_or(0, |station| station.counters.sent_again)))
+        Ok(fields! {
+            goodput: result.flows[0].goodput,
+            cached: station.map_or(0, |station| station.memory.cached),
+            sent_again: station.map_or(0, |station| station.counters.sent_again),
+        })
     })?;
     grid.record(findings, &["sender", "radio", "cache"])?;
     let mut series = Vec::new();
@@ -135,8 +139,7 @@ fn caches(run: &Run, findings: &mut Findings) -> Result<(), LabError> {
         series.push(part.line(name, "cache", 1e-6, |cell| cell.mean("goodput")));
     }
     let title = format!("Snoop over the size of its cache, {MANY} % of frames hit");
-    let (x, y) = (draw::log("cache, KiB"), draw::linear(&draw::more("goodput, Mbit/s")));
-    findings.picture("cache", Figure { title, x, y, series });
+    findings.plot("cache", title, (draw::log("cache, KiB"), draw::goodput()), series);
     Ok(())
 }
 

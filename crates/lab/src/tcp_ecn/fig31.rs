@@ -8,8 +8,8 @@ use airtcp_link::Arq;
 use airtcp_testbed::dumbbell::Dumbbell;
 use airtcp_types::Observer;
 
-use super::real::{BARE_WARM_UP, Case, POLICIES, Point, ROUGH, Record, SMALL};
-use super::real_path::{Mobile, in_time, is_in_time, side_by_side};
+use super::real::{BARE_WARM_UP, Case, POLICIES, Point, ROUGH, SMALL};
+use super::real_path::{Mobile, in_time, lateness, measure, side_by_side, timely};
 use super::sequence::Sequence;
 use crate::prelude::*;
 
@@ -54,35 +54,30 @@ fn body(run: &Run) -> Result<Findings, LabError> {
          lost, % | overtaken, %",
     );
     let begin = if run.is_small { SMALL } else { TIMES };
-    let records = watched(run, &radios, begin, &mut findings)?;
+    let first = watched(run, &radios, begin, &mut findings)?;
     // The same measurement after slow start.
-    let later = if run.is_small { &[][..] } else { &ROUGH };
-    let later = cases(run, later);
-    let later = side_by_side(run, &later, |case| {
-        in_time(|| case.run((BARE_WARM_UP, TIMES.1), None), |record| record.lateness)
+    let later = cases(if run.is_small { &[][..] } else { &ROUGH });
+    let later = measure(run, &mut findings, &later, Case::place, |case, seed| {
+        case.run(seed, (BARE_WARM_UP, TIMES.1), None)
     })?;
-    for record in records.iter().chain(&later) {
-        findings.record(record)?;
-    }
-    let each = run.seeds as usize;
     let mut series = POLICIES.map(|policy| (policy, Vec::new()));
-    for (number, of_radio) in (1u32..).zip(records.chunks(each * POLICIES.len())) {
-        for (of, (policy, points)) in of_radio.chunks(each).zip(&mut series) {
+    for (number, of_radio) in (1u32..).zip(first.chunks(POLICIES.len())) {
+        for (of, (policy, points)) in of_radio.iter().zip(&mut series) {
             row(&mut findings, of, *policy, begin.0);
-            let goodput = Interval::of(&goodputs(of));
+            let goodput = timely(of).mean("goodput");
             if goodput.n > 0 {
                 points.push(draw::interval(f64::from(number), &goodput, 1e-6));
             }
         }
-        let [plain, _, ours] = [0, 1, 2].map(|at| &of_radio[at * each..(at + 1) * each]);
+        let [plain, _, ours] = of_radio else { continue };
         // The paper's sender is Linux 2.6.12, and its radio is not described.
         findings.beside(true, |findings| claim(findings, number == 1, plain, ours));
     }
-    for of_radio in later.chunks(each * POLICIES.len()) {
-        for (of, policy) in of_radio.chunks(each).zip(POLICIES) {
+    for of_radio in later.chunks(POLICIES.len()) {
+        for (of, policy) in of_radio.iter().zip(POLICIES) {
             row(&mut findings, of, policy, BARE_WARM_UP);
         }
-        let [plain, _, ours] = [0, 1, 2].map(|at| &of_radio[at * each..(at + 1) * each]);
+        let [plain, _, ours] = of_radio else { continue };
         findings.beside(true, |findings| {
             claim_most(findings, "once slow start is over", plain, ours);
         });
@@ -90,10 +85,10 @@ fn body(run: &Run) -> Result<Findings, LabError> {
     let names: Vec<_> = radios.iter().map(|(radio, arq)| format!("{radio}, {arq}")).collect();
     let series =
         series.map(|(policy, points)| draw::series(policy.name(), Style::LineAndMarks, points));
-    let (x, y) = (draw::linear(&names.join("; ")), draw::linear(&draw::more("goodput, Mbit/s")));
     let title = "Linux without SACK and time stamps (TCP-ECN Fig. 31)";
-    findings.picture("fig31", draw::figure(title, x, y, series));
-    let late = records.iter().chain(&later).filter(|record| !is_in_time(record.lateness)).count();
+    findings.plot("fig31", title, (draw::linear(&names.join("; ")), draw::goodput()), series);
+    let late = |of: &Sample| of.runs().count() - timely(of).runs().count();
+    let late: usize = first.iter().chain(&later).map(late).sum();
     findings.note(format!(
         "10 s from the first byte, slow start included, as the paper's iperf, and once more from 10 s on; 20 ms of wire each way. Our mobile withholds \
          duplicate ACKs with tcp-ecn. Lost and overtaken: packets on the radio, after all tries. Fig. 27 to 30 are of the first \
@@ -102,18 +97,12 @@ fn body(run: &Run) -> Result<Findings, LabError> {
     Ok(findings)
 }
 
-fn cases(run: &Run, radios: &[(&str, Arq)]) -> Vec<Case> {
-    let mut cases = Vec::new();
-    for (radio, arq) in radios {
+fn cases(radios: &[(&str, Arq)]) -> Vec<Case> {
+    let case = |(radio, arq): &(&str, Arq), policy| {
         let point = Point { radio: (*radio).to_owned(), arq: *arq, is_bare: true };
-        for policy in POLICIES {
-            cases.extend((1..=run.seeds).map(|seed| {
-                let point = point.clone();
-                Case { point, sender: SENDER, mobile: Mobile::Ours, policy, seed }
-            }));
-        }
-    }
-    cases
+        Case { point, sender: SENDER, mobile: Mobile::Ours, policy }
+    };
+    radios.iter().flat_map(|radio| POLICIES.map(|policy| case(radio, policy))).collect()
 }
 
 /// Runs the cases of these radios, and draws the graphs of those in [`GRAPHS`].
@@ -122,56 +111,62 @@ fn watched(
     radios: &[(&str, Arq)],
     times: (Duration, Duration),
     findings: &mut Findings,
-) -> Result<Vec<Record>, LabError> {
-    let graph = |case: &Case| {
-        let Case { point, policy, seed, .. } = case;
+) -> Result<Vec<Sample>, LabError> {
+    let graph = |case: &Case, seed| {
+        let Case { point, policy, .. } = case;
         GRAPHS.iter().find(|(_, radio, of)| {
-            *radio == (point.radio.as_str(), point.arq) && of == policy && *seed == 1
+            *radio == (point.radio.as_str(), point.arq) && of == policy && seed == 1
         })
     };
-    let cases = cases(run, radios);
-    let runs = side_by_side(run, &cases, |case| {
+    let cases = cases(radios);
+    let jobs = cases.iter().flat_map(|case| (1..=run.seeds).map(move |seed| (case, seed)));
+    let jobs: Vec<(&Case, u64)> = jobs.collect();
+    let runs = side_by_side(run, &jobs, |(case, seed)| {
         let one = || {
-            let watcher = graph(case).map(|_| Arc::new(Mutex::new(Sequence::new(Dumbbell::LEFT))));
+            let watcher =
+                graph(case, *seed).map(|_| Arc::new(Mutex::new(Sequence::new(Dumbbell::LEFT))));
             let observer =
                 watcher.clone().map(|watcher| watcher as Arc<Mutex<dyn Observer + Send>>);
-            let record = case.run(times, observer)?;
+            let fields = case.run(*seed, times, observer)?;
             let seen = |watcher: Arc<Mutex<Sequence>>| {
                 watcher.lock().unwrap_or_else(PoisonError::into_inner).clone()
             };
-            Ok((record, watcher.map(seen)))
+            Ok((fields, watcher.map(seen)))
         };
-        in_time(one, |(record, _)| record.lateness)
+        in_time(one, |(fields, _)| lateness(fields))
     })?;
-    let mut records = Vec::new();
-    for (case, (record, sequence)) in cases.iter().zip(runs) {
-        if let (Some((name, ..)), Some(sequence)) = (graph(case), sequence) {
-            let title = format!("{}, {}, {}", record.policy, record.radio, record.arq);
+    let (runs, sequences): (Vec<_>, Vec<_>) = runs.into_iter().unzip();
+    for ((case, seed), sequence) in jobs.iter().zip(sequences) {
+        if let (Some((name, ..)), Some(sequence)) = (graph(case, *seed), sequence) {
+            let (policy, point) = (case.policy.name(), &case.point);
+            let title = format!("{policy}, {}, {}", point.radio, point.arq.name());
             findings.picture(*name, sequence.graph(title, TIMES.1.as_secs_f64()));
         }
-        records.push(record);
     }
-    Ok(records)
+    let mut runs = runs.chunks(run.seeds as usize);
+    let mut of = |case: &Case| {
+        let runs = || Ok(runs.next().unwrap_or_default().to_vec());
+        findings.sample(run, 1..=run.seeds, &case.place(), runs)
+    };
+    cases.iter().map(&mut of).collect()
 }
 
-/// Returns the runs that were on time: a late path differs from its description.
-fn timely(of: &[Record]) -> impl Iterator<Item = &Record> {
-    of.iter().filter(|record| is_in_time(record.lateness))
-}
-
-fn goodputs(of: &[Record]) -> Vec<f64> {
-    timely(of).map(|record| record.goodput).collect()
-}
-
-fn share(of: &[Record]) -> Interval {
-    Interval::of(&timely(of).map(|record| record.goodput / record.bound).collect::<Vec<_>>())
+fn share(of: &Sample) -> Interval {
+    let share = |run: &Fields| Some(run.number("goodput")? / run.number("bound")?);
+    Interval::of(&timely(of).of(share))
 }
 
 /// Returns not comparable if all runs of one of the two were late.
-fn all_late(plain: &[Record], ours: &[Record]) -> Option<Verdict> {
-    let late = [plain, ours].into_iter().find(|of| timely(of).next().is_none())?;
-    let runs = late.len() as u64;
+fn all_late(plain: &Sample, ours: &Sample) -> Option<Verdict> {
+    let late = [plain, ours].into_iter().find(|of| timely(of).runs().next().is_none())?;
+    let runs = late.runs().count() as u64;
     Some(crate::real::late(runs, runs))
+}
+
+/// Returns the radio and its ARQ.
+fn radio(of: &Sample) -> Option<[String; 2]> {
+    let first = of.runs().next()?;
+    Some(["radio", "arq"].map(|field| first.value(field).to_string()))
 }
 
 /// Formats a figure with two decimals, or a dash without a run that was on time.
@@ -179,34 +174,26 @@ fn shown(of: &Interval, unit: f64) -> String {
     if of.n == 0 { "-".to_owned() } else { theory::show(of, unit, 2) }
 }
 
-fn row(findings: &mut Findings, of: &[Record], policy: Policy, from: Duration) {
-    let Some(first) = of.first() else { return };
-    let mean = |value: fn(&Record) -> u64| {
-        let values: Vec<f64> = of.iter().map(|record| value(record) as f64).collect();
-        Interval::of(&values)
-    };
-    let received: u64 = of.iter().map(|record| record.received).sum();
-    let per_cent = |value: fn(&Record) -> u64| {
-        let count: u64 = of.iter().map(value).sum();
-        format!("{:.2}", 100.0 * count as f64 / received.max(1) as f64)
-    };
+fn row(findings: &mut Findings, of: &Sample, policy: Policy, from: Duration) {
+    let Some([radio, arq]) = radio(of) else { return };
+    let per_cent = |field| format!("{:.2}", 100.0 * of.sum(field) / of.sum("received").max(1.0));
     findings.table.row([
-        first.radio.clone(),
-        first.arq.to_owned(),
+        radio,
+        arq,
         policy.name().to_owned(),
         format!("{} s", from.as_secs_f64()),
-        shown(&Interval::of(&goodputs(of)), 1e-6),
+        shown(&timely(of).mean("goodput"), 1e-6),
         shown(&share(of), 1.0),
-        theory::show(&mean(|r| r.retransmissions), 1.0, 0),
-        theory::show(&mean(|r| r.timeouts), 1.0, 1),
-        per_cent(|r| r.lost),
-        per_cent(|r| r.reordered),
+        of.show("retransmissions", 1.0, 0),
+        of.show("timeouts", 1.0, 1),
+        per_cent("lost"),
+        per_cent("reordered"),
     ]);
 }
 
-fn claim(findings: &mut Findings, is_low: bool, plain: &[Record], ours: &[Record]) {
-    let Some(Record { radio, arq, .. }) = plain.first() else { return };
-    let ratio = theory::ratio(&Interval::of(&goodputs(ours)), &Interval::of(&goodputs(plain)));
+fn claim(findings: &mut Findings, is_low: bool, plain: &Sample, ours: &Sample) {
+    let Some([radio, arq]) = radio(plain) else { return };
+    let ratio = theory::ratio(&timely(ours).mean("goodput"), &timely(plain).mean("goodput"));
     let shown = shown(&ratio, 1.0);
     let late = all_late(plain, ours);
     if is_low {
@@ -226,16 +213,15 @@ fn claim(findings: &mut Findings, is_low: bool, plain: &[Record], ours: &[Record
 }
 
 /// If plain TCP has little of the bound, TCP-ECN has most of it.
-fn claim_most(findings: &mut Findings, when: &str, plain: &[Record], ours: &[Record]) {
-    let Some(Record { radio, arq, .. }) = plain.first() else { return };
+fn claim_most(findings: &mut Findings, when: &str, plain: &Sample, ours: &Sample) {
+    let Some([radio, arq]) = radio(plain) else { return };
     let late = all_late(plain, ours);
     let (plain, share) = (share(plain), share(ours));
     if plain.mean > LITTLE {
         return;
     }
-    let count = |value: fn(&Record) -> u64| ours.iter().map(value).sum::<u64>();
-    let (lost, dropped) = (count(|r| r.lost), count(|r| r.queue_dropped));
-    let timeouts = count(|r| r.timeouts);
+    let [lost, dropped, timeouts] =
+        ["lost", "queue_dropped", "timeouts"].map(|field| ours.sum(field));
     findings.claim(
         format!("tcp-ecn where plain has 0.7 of the bound at most, {radio}, {arq}, {when}"),
         "0.9 of the bound at least",
@@ -245,7 +231,7 @@ fn claim_most(findings: &mut Findings, when: &str, plain: &[Record], ours: &[Rec
                 format!(
                     "in {} runs {lost} packets were lost after all tries and {dropped} by the radio's queue, with {timeouts} \
                      time-outs; which of it is the cause was not determined",
-                    ours.len()
+                    ours.runs().count()
                 )
             })
         }),
@@ -256,33 +242,23 @@ fn claim_most(findings: &mut Findings, when: &str, plain: &[Record], ours: &[Rec
 mod tests {
     use super::*;
 
-    fn records(goodput: f64, lateness: f64) -> [Record; 2] {
-        [1, 2].map(|seed| Record {
-            seed,
-            radio: String::new(),
+    fn sample(goodput: f64, lateness: f64) -> Sample {
+        let run = fields! {
+            radio: "",
             arq: "",
-            bare: true,
-            sender: SENDER,
-            mobile: "",
-            policy: "",
             goodput,
             bound: 1e6,
-            retransmissions: 0,
-            timeouts: 0,
-            loss_probes: 0,
-            received: 0,
-            lost: 0,
-            reordered: 0,
-            queue_dropped: 0,
-            marked: 0,
-            hidden: 0,
+            lost: 0u64,
+            queue_dropped: 0u64,
+            timeouts: 0u64,
             lateness,
-        })
+        };
+        Sample(vec![run; 2])
     }
 
     #[test]
     fn claims_without_a_run_on_time_say_that_the_link_was_late() {
-        let reasons = |plain: [Record; 2], ours: [Record; 2]| -> Vec<_> {
+        let reasons = |plain: Sample, ours: Sample| -> Vec<_> {
             let mut findings = Findings::new("");
             for is_low in [true, false] {
                 claim(&mut findings, is_low, &plain, &ours);
@@ -291,9 +267,9 @@ mod tests {
         };
         let late = "the link was late in 2 of 2 runs: use an idle machine";
         let late = || Some(late.to_owned());
-        let (timely, delayed) = (|| records(0.5e6, 0.0), || records(0.5e6, 1.0));
+        let (timely, delayed) = (|| sample(0.5e6, 0.0), || sample(0.5e6, 1.0));
         assert_eq!(reasons(delayed(), timely()), [late(), late(), late()]);
         assert_eq!(reasons(timely(), delayed()), [late(), late(), late()]);
-        assert_eq!(reasons(records(0.5e6, 0.0), records(1e6, 0.0))[1..], [None, None]);
+        assert_eq!(reasons(sample(0.5e6, 0.0), sample(1e6, 0.0))[1..], [None, None]);
     }
 }

@@ -6,17 +6,16 @@ use std::time::Duration;
 use airtcp_testbed::{Arrivals, Namespace};
 use airtcp_types::{ByteCount, Crossing, Instant, NodeId, Observer, Packet, Rate};
 use airtcp_wire::tcp::View;
-use serde::Serialize;
 
 use crate::LabError;
+use crate::study::Fields;
 
 /// The fields of the output of `ss` that are kept, by their names there.
 const NAMES: [&str; 10] =
     ["timer", "rto", "backoff", "rtt", "cwnd", "ssthresh", "unacked", "retrans", "lost", "snd_wnd"];
 
 /// Some fields of the output of `ss -tino` about a connection.
-#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
-#[serde(transparent)]
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(super) struct SsFields(BTreeMap<String, String>);
 
 impl SsFields {
@@ -35,10 +34,9 @@ impl SsFields {
         Self(kept.map(|(name, value)| (name.to_owned(), value.to_owned())).collect())
     }
 
-    /// Returns a value as `ss` prints it, or `-` if `ss` omits the field, as it does if the value
-    /// is zero.
-    pub(super) fn text(&self, name: &str) -> &str {
-        self.0.get(name).map_or("-", String::as_str)
+    /// Returns the values as `ss` prints them. It leaves out what is zero.
+    pub(super) fn fields(self) -> Fields {
+        self.0.into_iter().fold(Fields::default(), |fields, (name, value)| fields.with(name, value))
     }
 
     /// Returns a numeric value.
@@ -132,9 +130,10 @@ mod tests {
         let text = "ESTAB 0 64 10.80.0.1:40 10.80.0.2:50 timer:(persist,1.2sec,3)\n\
                     \t cubic wscale:7,7 rto:241 backoff:3 rtt:40.1/2 cwnd:20 snd_wnd:0";
         let fields = SsFields::read(text);
-        assert_eq!(fields.text("timer"), "(persist,1.2sec,3)");
+        let text = |name| fields.0.get(name).map(String::as_str);
+        assert_eq!(text("timer"), Some("(persist,1.2sec,3)"));
         assert_eq!((fields.number("rto"), fields.number("cwnd")), (Some(241.0), Some(20.0)));
-        assert_eq!((fields.text("rtt"), fields.text("lost")), ("40.1/2", "-"));
+        assert_eq!((text("rtt"), text("lost")), (Some("40.1/2"), None));
     }
 
     #[test]

@@ -7,6 +7,7 @@ use airtcp_trace::figure::{Figure, Style};
 use super::course::{Course, Outcome};
 use super::progress::Progress;
 use super::senders::{SENDERS, Sender};
+use super::tries::Tries;
 use crate::{Findings, LabError, Run, draw, theory};
 
 /// The policies in the order of the table.
@@ -30,9 +31,40 @@ pub(super) fn named(name: &str) -> Policy {
 
 /// The outcomes of a course with each policy.
 pub(super) struct Point {
-    sender: Sender,
+    pub(super) sender: Sender,
     pub(super) course: Course,
     outcomes: [Outcome; 3],
+}
+
+/// A sweep of one parameter by every sender, with several tries.
+pub(super) struct Swept<X: 'static> {
+    /// The label of the parameter, and its value.
+    pub(super) x: &'static str,
+    pub(super) at: fn(&Course) -> f64,
+    /// Sets the parameter.
+    pub(super) course: fn(Course, X) -> Course,
+    pub(super) sweeps: &'static [(Tries, &'static [X])],
+    /// The title of the pictures without the tries, and their names.
+    pub(super) title: &'static str,
+    pub(super) pictures: &'static [(&'static str, Tries)],
+    /// Judges a sweep of one sender.
+    pub(super) judge: fn(&Run, &mut Findings, &[Point]) -> Result<(), LabError>,
+}
+
+impl<X: Copy> Swept<X> {
+    pub(super) fn run(&self, run: &Run) -> Result<Findings, LabError> {
+        let mut findings = findings(self.x);
+        let mut bench = Bench { run, findings: &mut findings, at: self.at };
+        let mut all = Vec::new();
+        for sender in &SENDERS {
+            let judge =
+                |findings: &mut Findings, points: &[Point]| (self.judge)(run, findings, points);
+            all.extend(bench.sweeps(sender, self.sweeps, self.course, judge)?);
+        }
+        bench.pictures(self.pictures, (self.title, self.x), &all);
+        findings.notes.extend(NOTES.map(str::to_owned));
+        Ok(findings)
+    }
 }
 
 /// The order of two policies' goodputs.
@@ -49,7 +81,7 @@ pub(super) struct Bench<'a> {
     pub(super) run: &'a Run,
     pub(super) findings: &'a mut Findings,
     /// Returns the value of the swept parameter.
-    pub(super) x: fn(&Course) -> String,
+    pub(super) at: fn(&Course) -> f64,
 }
 
 /// Creates the findings with a table; `x` names the column of the swept parameter.
@@ -82,6 +114,40 @@ impl Bench<'_> {
             self.outcome(sender, course, ecn)?,
         ];
         Ok(Point { sender: *sender, course: *course, outcomes })
+    }
+
+    /// Measures a sender at every point of some sweeps, each with its tries, and judges each sweep.
+    pub(super) fn sweeps<X: Copy>(
+        &mut self,
+        sender: &Sender,
+        sweeps: &[(Tries, &[X])],
+        course: impl Fn(Course, X) -> Course,
+        judge: impl Fn(&mut Findings, &[Point]) -> Result<(), LabError>,
+    ) -> Result<Vec<Point>, LabError> {
+        let mut all = Vec::new();
+        for (tries, points) in sweeps {
+            let base = Course::PAPER.with_tries(*tries);
+            let points = self.run.points(points).into_iter();
+            let own = points.map(|x| self.point(sender, &course(base, x)));
+            let own = own.collect::<Result<Vec<_>, _>>()?;
+            judge(self.findings, &own)?;
+            all.extend(own);
+        }
+        Ok(all)
+    }
+
+    /// Draws the points with each of these tries. The title ends with the tries.
+    pub(super) fn pictures(
+        &mut self,
+        pictures: &[(&'static str, Tries)],
+        (title, x): (&str, &str),
+        all: &[Point],
+    ) {
+        for (name, tries) in pictures {
+            let title = format!("{title}, {} tries", Course::PAPER.with_tries(*tries).radio());
+            let drawn = picture(title, x, all, |course| course.tries == *tries, self.at);
+            self.findings.picture(*name, drawn);
+        }
     }
 
     fn outcome(
@@ -119,7 +185,7 @@ impl Bench<'_> {
             sender.name.to_owned(),
             course.pairs.to_string(),
             course.radio(),
-            (self.x)(course),
+            (self.at)(course).to_string(),
             policy.name().to_owned(),
             goodput,
             lost,

@@ -7,9 +7,8 @@ use airtcp_basestation::station::Status;
 use airtcp_link::{Arq, Way};
 use airtcp_testbed::{Bulk, Bulked};
 use airtcp_types::Observer;
-use serde::Serialize;
 
-use super::real_path::{Mobile, Path, in_time, is_in_time, radio, side_by_side};
+use super::real_path::{Mobile, Path, measure, radio, timely};
 use crate::prelude::*;
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
@@ -61,36 +60,21 @@ pub(super) struct Case {
     pub(super) sender: &'static str,
     pub(super) mobile: Mobile,
     pub(super) policy: Policy,
-    pub(super) seed: u64,
 }
 
-#[derive(Clone, Debug, Serialize)]
-pub(super) struct Record {
-    pub(super) seed: u64,
-    pub(super) radio: String,
-    pub(super) arq: &'static str,
-    /// Whether SACK and timestamps are off.
-    pub(super) bare: bool,
-    pub(super) sender: &'static str,
-    pub(super) mobile: &'static str,
-    pub(super) policy: &'static str,
-    /// In bit/s.
-    pub(super) goodput: f64,
-    pub(super) bound: f64,
-    pub(super) retransmissions: u64,
-    pub(super) timeouts: u64,
-    /// TCPLossProbes.
-    pub(super) loss_probes: u64,
-    pub(super) received: u64,
-    /// Packets lost after all tries.
-    pub(super) lost: u64,
-    /// Packets overtaken on the radio.
-    pub(super) reordered: u64,
-    pub(super) queue_dropped: u64,
-    pub(super) marked: u64,
-    pub(super) hidden: u64,
-    /// In seconds.
-    pub(super) lateness: f64,
+impl Case {
+    /// Returns the part of a record that says what was run.
+    pub(super) fn place(&self) -> Fields {
+        let Self { point: Point { radio, arq, is_bare }, sender, mobile, policy } = self;
+        fields! {
+            radio: radio.as_str(),
+            arq: arq.name(),
+            bare: *is_bare,
+            sender: *sender,
+            mobile: mobile.name(),
+            policy: policy.name(),
+        }
+    }
 }
 
 fn points(run: &Run) -> Vec<Point> {
@@ -116,12 +100,8 @@ fn cases(run: &Run, points: &[Point]) -> Vec<Case> {
                 // Without ARQ, nothing repairs the losses whose duplicate ACKs TCP-ECN hides.
                 let policies =
                     POLICIES.into_iter().filter(|p| *p != Policy::TcpEcn || point.arq != Arq::Off);
-                for policy in policies {
-                    cases.extend((1..=run.seeds).map(|seed| {
-                        let point = point.clone();
-                        Case { point, sender, mobile, policy, seed }
-                    }));
-                }
+                let case = |policy| Case { point: point.clone(), sender, mobile, policy };
+                cases.extend(policies.map(case));
             }
         }
     }
@@ -131,29 +111,22 @@ fn cases(run: &Run, points: &[Point]) -> Vec<Case> {
 fn body(run: &Run) -> Result<Findings, LabError> {
     let points = points(run);
     let cases = cases(run, &points);
-    let records = side_by_side(run, &cases, |case| {
+    let mut findings = Findings::new(
+        "radio | arq | SACK, time stamps | Linux sends | mobile | bound, Mbit/s | plain | snoop | tcp-ecn | \
+         lost, % | overtaken, % | sent again | tail probes",
+    );
+    let samples = measure(run, &mut findings, &cases, Case::place, |case, seed| {
         let times = match (run.is_small, case.point.is_bare) {
             (true, _) => SMALL,
             (false, true) => (BARE_WARM_UP, TIME),
             (false, false) => (WARM_UP, TIME),
         };
-        in_time(|| case.run(times, None), |record| record.lateness)
+        case.run(seed, times, None)
     })?;
-    let mut findings = Findings::new(
-        "radio | arq | SACK, time stamps | Linux sends | mobile | bound, Mbit/s | plain | snoop | tcp-ecn | \
-         lost, % | overtaken, % | sent again | tail probes",
-    );
-    for record in &records {
-        findings.record(record)?;
-    }
-    // A late path differs from its description, so late runs do not count. A small run makes no
-    // claims and keeps them.
-    let runs = cases.into_iter().zip(records);
-    let (in_time, late): (Vec<_>, Vec<_>) =
-        runs.partition(|(_, record)| run.is_small || is_in_time(record.lateness));
-    let late = late.len();
-    let (cases, records): (Vec<_>, Vec<_>) = in_time.into_iter().unzip();
-    let table = Runs { cases: &cases, records: &records };
+    let all = Sample(samples.into_iter().flat_map(|Sample(runs)| runs).collect());
+    // Late runs do not count. A small run makes no claims and keeps them.
+    let table = Table(if run.is_small { all.clone() } else { timely(&all) });
+    let late = all.runs().count() - table.0.runs().count();
     for point in &points {
         for sender in SENDERS {
             for mobile in [Mobile::Linux, Mobile::Ours] {
@@ -182,56 +155,41 @@ fn body(run: &Run) -> Result<Findings, LabError> {
     Ok(findings)
 }
 
-/// All runs with their cases.
-struct Runs<'a> {
-    cases: &'a [Case],
-    records: &'a [Record],
-}
+/// All runs that count.
+struct Table(Sample);
 
-impl Runs<'_> {
-    fn of<'a>(
-        &'a self,
-        point: &'a Point,
-        sender: &'a str,
-        mobile: Mobile,
-        policy: Policy,
-    ) -> impl Iterator<Item = &'a Record> + Clone {
-        let is = move |case: &Case| {
-            case.point == *point
-                && case.sender == sender
-                && case.mobile == mobile
-                && case.policy == policy
-        };
-        self.cases.iter().zip(self.records).filter(move |(case, _)| is(case)).map(|(_, r)| r)
+impl Table {
+    fn of(&self, point: &Point, sender: &'static str, mobile: Mobile, policy: Policy) -> Sample {
+        let place = Case { point: point.clone(), sender, mobile, policy }.place();
+        let is_of = |run: &&Fields| place.iter().all(|(name, value)| run.value(name) == value);
+        Sample(self.0.runs().filter(is_of).cloned().collect())
     }
 
     /// Returns the goodput as a fraction of the bound.
-    fn share(&self, point: &Point, sender: &str, mobile: Mobile, policy: Policy) -> Interval {
-        let of = self.of(point, sender, mobile, policy);
-        Interval::of(&of.map(|r| r.goodput / r.bound).collect::<Vec<_>>())
+    fn share(
+        &self,
+        point: &Point,
+        sender: &'static str,
+        mobile: Mobile,
+        policy: Policy,
+    ) -> Interval {
+        let share = |run: &Fields| Some(run.number("goodput")? / run.number("bound")?);
+        Interval::of(&self.of(point, sender, mobile, policy).of(share))
     }
 
-    fn row(&self, point: &Point, sender: &str, mobile: Mobile, findings: &mut Findings) {
-        let mut plain = self.of(point, sender, mobile, Policy::Plain);
-        let Some(bound) = plain.next().map(|record| record.bound) else { return };
+    fn row(&self, point: &Point, sender: &'static str, mobile: Mobile, findings: &mut Findings) {
+        let plain = self.of(point, sender, mobile, Policy::Plain);
+        let Some(bound) = plain.values("bound").first().copied() else { return };
         let share = |policy| {
             let share = self.share(point, sender, mobile, policy);
             if share.n == 0 { "-".to_owned() } else { theory::show(&share, 1.0, 2) }
         };
-        let plain = self.of(point, sender, mobile, Policy::Plain);
-        let received: u64 = plain.clone().map(|r| r.received).sum();
-        let per_cent = |value: fn(&Record) -> u64| {
-            let count: u64 = plain.clone().map(value).sum();
-            format!("{:.2}", 100.0 * count as f64 / received.max(1) as f64)
-        };
-        let each = |value: fn(&Record) -> u64| {
+        let per_cent =
+            |field| format!("{:.2}", 100.0 * plain.sum(field) / plain.sum("received").max(1.0));
+        let each = |field| {
             let means = POLICIES.map(|policy| {
-                let values: Vec<f64> =
-                    self.of(point, sender, mobile, policy).map(|r| value(r) as f64).collect();
-                if values.is_empty() {
-                    return "-".to_owned();
-                }
-                format!("{:.0}", Interval::of(&values).mean)
+                let mean = self.of(point, sender, mobile, policy).mean(field);
+                if mean.n == 0 { "-".to_owned() } else { format!("{:.0}", mean.mean) }
             });
             means.join(", ")
         };
@@ -245,10 +203,10 @@ impl Runs<'_> {
             share(Policy::Plain),
             share(Policy::Snoop),
             share(Policy::TcpEcn),
-            per_cent(|r| r.lost),
-            per_cent(|r| r.reordered),
-            each(|r| r.retransmissions),
-            each(|r| r.loss_probes),
+            per_cent("lost"),
+            per_cent("reordered"),
+            each("retransmissions"),
+            each("loss_probes"),
         ]);
     }
 
@@ -275,7 +233,7 @@ impl Runs<'_> {
     fn claim_grid(&self, findings: &mut Findings) {
         for (radio, arq) in [("error 0%", Arq::MacLink), ("error 20%", Arq::MacLink)] {
             let point = Point { radio: radio.to_owned(), arq, is_bare: false };
-            let share = |policy| self.goodputs(&point, "cubic", Mobile::Ours, policy);
+            let share = |policy| self.of(&point, "cubic", Mobile::Ours, policy).values("goodput");
             let ratio = theory::paired(&share(Policy::TcpEcn), &share(Policy::Plain));
             findings.mean(format!("tcp-ecn over plain where the ARQ repairs all, {radio}, {arq}, cubic, our mobile"), "no less than 0.95", (&ratio, 2), Bound::Above(0.95), theory::unknown);
         }
@@ -290,9 +248,8 @@ impl Runs<'_> {
             let share = |policy| self.share(&point, "cubic", Mobile::Ours, policy);
             let (plain, ours) = (share(Policy::Plain), share(Policy::TcpEcn));
             let of = self.of(&point, "cubic", Mobile::Ours, Policy::TcpEcn);
-            let count = |value: fn(&Record) -> u64| of.clone().map(value).sum::<u64>();
             let [lost, dropped, timeouts] =
-                [count(|r| r.lost), count(|r| r.queue_dropped), count(|r| r.timeouts)];
+                ["lost", "queue_dropped", "timeouts"].map(|field| of.sum(field));
             let options = if is_bare { ", no SACK, no time stamps" } else { "" };
             let shown = [&ours, &plain].map(|share| theory::show(share, 1.0, 2));
             findings.claim(
@@ -308,10 +265,6 @@ impl Runs<'_> {
             );
         }
     }
-
-    fn goodputs(&self, point: &Point, sender: &str, mobile: Mobile, policy: Policy) -> Vec<f64> {
-        self.of(point, sender, mobile, policy).map(|record| record.goodput).collect()
-    }
 }
 
 impl Case {
@@ -322,10 +275,11 @@ impl Case {
     /// The testbed or the transfer fails.
     pub(super) fn run(
         &self,
+        seed: u64,
         (warm_up, time): (Duration, Duration),
         observer: Option<Arc<Mutex<dyn Observer + Send>>>,
-    ) -> Result<Record, LabError> {
-        let Self { point, sender, mobile, policy, seed } = self.clone();
+    ) -> Result<Fields, LabError> {
+        let Self { point, sender, mobile, policy } = self.clone();
         let path = Path {
             radio: radio(&format!("{} seed {seed}", point.radio))?,
             arq: point.arq,
@@ -354,14 +308,7 @@ impl Case {
         let lateness = dumbbell.lateness().percentile(99.0).as_secs_f64();
         dumbbell.stop()?;
         let forth = &status.radio[Way::Forth as usize];
-        Ok(Record {
-            seed,
-            radio: point.radio,
-            arq: point.arq.name(),
-            bare: point.is_bare,
-            sender,
-            mobile: mobile.name(),
-            policy: policy.name(),
+        Ok(fields! {
             goodput: done.goodput().bits_per_sec() as f64,
             bound: path.bound(),
             retransmissions: done.retransmissions,

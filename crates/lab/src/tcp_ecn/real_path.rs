@@ -9,7 +9,7 @@ use airtcp_stack::tcp::MarkAware;
 use airtcp_testbed::dumbbell::{Dumbbell, Host, Plan};
 use airtcp_types::{Chain, Observer};
 
-use crate::{LabError, Run, feed, simulate};
+use crate::prelude::*;
 
 /// The wire between the fixed host and the base station, in each direction.
 pub(super) const WIRE: &str = "rate 100mbit delay 20ms limit 1000";
@@ -135,6 +135,43 @@ pub(super) fn radio(text: &str) -> Result<RadioSpec, LabError> {
     text.parse().map_err(|source| LabError::Spec { text: text.to_owned(), source })
 }
 
+/// Measures every case with every seed, several runs at a time and each until its path is on time,
+/// like [`Findings::sample`].
+///
+/// # Errors
+///
+/// The error of the first run that failed, or of the first record of another case.
+pub(super) fn measure<T: Sync>(
+    run: &Run,
+    findings: &mut Findings,
+    cases: &[T],
+    place: impl Fn(&T) -> Fields,
+    one: impl Fn(&T, u64) -> Result<Fields, LabError> + Sync,
+) -> Result<Vec<Sample>, LabError> {
+    let jobs = cases.iter().flat_map(|case| (1..=run.seeds).map(move |seed| (case, seed)));
+    let jobs: Vec<_> = jobs.collect();
+    let runs = match run.recorded {
+        Some(_) => Vec::new(),
+        None => side_by_side(run, &jobs, |(case, seed)| in_time(|| one(case, *seed), lateness))?,
+    };
+    let mut runs = runs.into_iter();
+    let mut of = |case| {
+        let runs = || Ok(runs.by_ref().take(run.seeds as usize).collect());
+        findings.sample(run, 1..=run.seeds, &place(case), runs)
+    };
+    cases.iter().map(&mut of).collect()
+}
+
+/// Returns the 99th percentile of the lateness of a run's packets, in seconds.
+pub(super) fn lateness(run: &Fields) -> f64 {
+    run.number("lateness").unwrap_or_default()
+}
+
+/// Returns the runs whose path was on time: a late path differs from its description.
+pub(super) fn timely(of: &Sample) -> Sample {
+    Sample(of.runs().filter(|run| is_in_time(lateness(run))).cloned().collect())
+}
+
 /// Calls `work` for each item, several at a time, and counts each as a run. The results are in the
 /// order of the items.
 ///
@@ -146,5 +183,6 @@ pub(super) fn side_by_side<T: Sync, R: Send>(
     items: &[T],
     work: impl Fn(&T) -> Result<R, LabError> + Sync,
 ) -> Result<Vec<R>, LabError> {
+    run.may_run()?;
     simulate::on_threads(LANES, items.len(), |job| work(&items[job]).inspect(|_| run.done.add()))
 }

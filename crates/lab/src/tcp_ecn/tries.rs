@@ -1,9 +1,7 @@
 //! How often the radio transmits a frame.
 
-use serde::Serialize;
-
 /// The number of transmissions of a frame.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Tries {
     /// The number of tries of the MAC.
     pub(super) tries: u32,

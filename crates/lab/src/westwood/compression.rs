@@ -68,9 +68,13 @@ fn body(run: &Run) -> Result<Findings, LabError> {
         let name = format!("{}, {}", part.text("control"), part.text("way"));
         part.line(name, "loss", 1.0, course::ratio)
     });
-    let (x, y) = (draw::log("random loss, %"), draw::linear("estimate over goodput"));
     let title = "Westwood's estimate over its goodput, paper's profile";
-    findings.picture("compression", draw::figure(title, x, y, lines));
+    findings.plot(
+        "compression",
+        title,
+        (draw::log("random loss, %"), draw::linear("estimate over goodput")),
+        lines,
+    );
     Ok(findings)
 }
 

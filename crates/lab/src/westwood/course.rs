@@ -1,13 +1,10 @@
 //! One flow over a link with random loss of data, and its control's estimate of the bandwidth.
 
-use std::time::Duration;
-
-use airtcp_sim::{FlowDirection, FlowSpec, Interval, Scenario, Topology};
+use airtcp_sim::FlowDirection;
 use airtcp_types::{Event, EventKind, Instant, NodeId, Observer};
 
 use super::pinned;
-use crate::study::{Axis, Fields, Grid, Point, Slice};
-use crate::{Findings, LabError, Run, feed, simulate};
+use crate::prelude::*;
 
 /// The two directions of the link, without loss.
 pub(super) struct Path {
@@ -59,11 +56,12 @@ pub(super) fn measure(
         let (flow, count) = (&result.flows[0], seen.ssthresh.len());
         let mean = seen.ssthresh.iter().sum::<f64>() / count.max(1) as f64;
         let estimate = if flow.rtt.count == 0 { 0.0 } else { mean * 8.0 / flow.rtt.min };
-        Ok(Fields::default()
-            .with("goodput", flow.goodput)
-            .with("estimate", estimate)
-            .with("reductions", count)
-            .with("timeouts", flow.timeouts.unwrap_or(0)))
+        Ok(fields! {
+            goodput: flow.goodput,
+            estimate,
+            reductions: count,
+            timeouts: flow.timeouts.unwrap_or(0),
+        })
     })?;
     grid.record(findings, &["control", "profile", "way", "loss"])?;
     Ok(grid)

@@ -59,9 +59,8 @@ fn body(run: &Run) -> Result<Findings, LabError> {
         let name = format!("{}, {}", part.text("control"), part.text("profile"));
         part.line(name, "loss", 1e-6, |cell| cell.mean("goodput"))
     });
-    let (x, y) = (draw::log("random loss, %"), draw::linear(&draw::more("goodput, Mbit/s")));
     let title = "Goodput over random loss, 10 Mbit/s, 20 ms";
-    findings.picture("loss", draw::figure(title, x, y, lines));
+    findings.plot("loss", title, (draw::log("random loss, %"), draw::goodput()), lines);
     Ok(findings)
 }
 
