@@ -102,18 +102,21 @@ impl Export {
 
     /// Processes an acknowledgement. One of items that do not exist is ignored.
     pub(super) fn on_received(&mut self, now: Instant, next: u32, later: u64) {
-        let passed = next.checked_sub(self.base).map(|passed| passed as usize);
-        let Some(passed) = passed.filter(|passed| *passed <= self.items.len()) else { return };
-        let mut is_progress = passed > 0;
-        for pending in self.items.drain(..passed) {
-            self.bytes -= pending.item.len();
+        // The new station may have crashed: it does not know that it acknowledged the items below.
+        let behind = self.base.saturating_sub(next);
+        let later = later.checked_shr(behind).unwrap_or(0);
+        let passed = next.saturating_sub(self.base) as usize;
+        if passed > self.items.len() {
+            return;
         }
-        self.base = next;
+        let mut is_progress = passed > 0;
+        self.pass(passed);
         for (bit, pending) in self.items.iter_mut().take(WINDOW).enumerate() {
             if later >> bit & 1 != 0 && !pending.is_acknowledged {
                 (pending.is_acknowledged, pending.is_due, is_progress) = (true, false, true);
             }
         }
+        self.pass(self.items.iter().take_while(|pending| pending.is_acknowledged).count());
         if self.is_complete() {
             self.records = Vec::new();
         }
@@ -123,6 +126,12 @@ impl Export {
             let is_waiting = self.items.iter().take(WINDOW).any(waits);
             self.repeat_at = is_waiting.then(|| now + self.wait);
         }
+    }
+
+    /// Removes the first `count` items.
+    fn pass(&mut self, count: usize) {
+        self.base += count as u32;
+        self.bytes -= self.items.drain(..count).map(|pending| pending.item.len()).sum::<usize>();
     }
 
     /// Whether the new station has all that was kept.

@@ -92,12 +92,9 @@ impl Import {
         no: u32,
         item: Item,
     ) {
-        let at = no.checked_sub(self.next);
-        if at.is_some_and(|at| at as usize >= WINDOW) {
-            counters.malformed += 1;
-            return;
-        }
+        self.advance(now, station, no.saturating_sub(WINDOW as u32 - 1));
         self.owes_acknowledgement = true;
+        let at = no.checked_sub(self.next);
         let Some(at) = at.filter(|at| self.later >> at & 1 == 0) else {
             counters.duplicates += 1;
             return;
@@ -123,11 +120,28 @@ impl Import {
             }
         }
         while self.later & 1 != 0 {
-            if let Some(item) = self.early.remove(&self.next) {
-                self.on_next(now, station, item);
-            }
-            (self.next, self.later) = (self.next.saturating_add(1), self.later >> 1);
+            self.step(now, station);
         }
+    }
+
+    /// Waits for no item below `first`. The old station sends [`WINDOW`] items from the first one
+    /// that is not acknowledged, so this station acknowledged those below before a crash.
+    fn advance(&mut self, now: Instant, station: &mut Station, first: u32) {
+        while self.next < first {
+            if self.later == 0 {
+                self.next = first;
+                return;
+            }
+            self.step(now, station);
+        }
+    }
+
+    /// Processes the item `next`, if it was received and has not been processed, and counts on.
+    fn step(&mut self, now: Instant, station: &mut Station) {
+        if let Some(item) = self.early.remove(&self.next) {
+            self.on_next(now, station, item);
+        }
+        (self.next, self.later) = (self.next.saturating_add(1), self.later >> 1);
     }
 
     fn on_records(

@@ -110,9 +110,12 @@ fn a_faulty_station_cannot_reach_other_mobiles_or_use_more_than_the_room() {
         script.fixed(1, Seg::data(no * 1_000, 1_000));
     }
     assert_eq!(script.stations[1].counters().dropped_full, 120 - 4);
-    script.give(1, &[letter(5, Content::Item(67, Item::End))]);
-    script.give(1, &[letter(5, Content::Item(u32::MAX, Item::End))]);
-    assert_eq!(script.stations[1].counters().malformed, 2, "beyond the window");
+    // Numbers far above.
+    for no in [67, u32::MAX, u32::MAX - 64, u32::MAX - 63, u32::MAX] {
+        script.give(1, &[letter(5, Content::Item(no, packet(no, 1_000)))]);
+    }
+    assert_eq!(script.stations[1].counters().dropped_full, 120 - 4 + 3);
+    assert_eq!(script.stations[1].counters().duplicates, 2);
     // Acknowledgements of what does not exist.
     script.leave(0, 5);
     for (next, later) in [(9, 0), (u32::MAX, u64::MAX), (0, u64::MAX << 3)] {

@@ -380,3 +380,39 @@ fn what_was_put_back_takes_no_room_of_the_other_station() {
     assert_eq!(script.stations[0].counters().dropped_full, 0);
     assert_eq!(script.received(0), [1_001, 2_001, 2_901, 4_001]);
 }
+
+#[test]
+fn a_new_station_that_crashes_after_many_items_gets_those_that_follow() {
+    let mut script = Script::new();
+    script.lose();
+    script.arrive(1, 5);
+    script.leave(0, 5);
+    script.exchange();
+    let follow = |script: &mut Script, n: u32| script.fixed(0, Seg::data(2_001 + n * 100, 100));
+    let numbers = |range: std::ops::Range<u32>| range.map(|n| 2_001 + n * 100).collect::<Vec<_>>();
+    for n in 0..70 {
+        follow(&mut script, n);
+        script.exchange();
+        script.run(100 + u64::from(n) * 5);
+    }
+    script.run(500);
+    assert_eq!(script.received(1)[1..], numbers(0..70));
+    script.stations[1] = station(0, 1 << 20);
+    script.arrive(1, 5);
+    (70..80).for_each(|n| follow(&mut script, n));
+    let mut items = script.messages(0);
+    items.rotate_left(3);
+    script.give(1, &items);
+    script.exchange();
+    script.run(1_100);
+    assert_eq!(script.received(1), numbers(70..80));
+    for n in 80..200 {
+        follow(&mut script, n);
+        script.exchange();
+        script.run(1_200 + u64::from(n) * 5);
+    }
+    script.run(2_300);
+    assert_eq!(script.received(1), numbers(80..200));
+    let [old, new] = [0, 1].map(|of| *script.stations[of].counters());
+    assert_eq!((old.repeated, new.duplicates, new.malformed), (0, 0, 0));
+}
