@@ -3,39 +3,42 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// The number of groups whose spread is kept, ...
+/// The number of groups that are kept, ...
 const MOST: usize = 64;
 /// ... and the fewest from which the jitter is known.
 const FEWEST: usize = 8;
-/// The jitter is this many times the lower quartile of the spreads. In a simulation, RTTs over a
-/// path of 100 ms with ± 25 ms in order exceeded their minimum by up to that.
-const SPREADS: u32 = 3;
 
-/// The differences between the smallest and the largest RTT near the latest groups at a low load.
+/// The RTTs near the latest groups at a low load.
 ///
-/// The RTTs of transmissions that follow each other closely differ by the jitter of the path. A
-/// queue that others fill changes more slowly; when it changes fast, it does so for a part of the
-/// time, and the lower quartile of the differences stays small.
+/// Jitter makes RTTs longer than the smallest of the connection, and RTTs of transmissions that
+/// follow each other closely differ by it. A queue that others fill makes RTTs longer, too, but it
+/// changes slowly: RTTs close to each other are alike, at least for a part of the time. Therefore
+/// the jitter is the smaller of twice the median delay and three times the lower quartile of the
+/// differences.
 #[derive(Debug, Default)]
 pub(super) struct Jitter {
-    spreads: VecDeque<Duration>,
+    /// How much longer the smallest RTT near a group is than that of the connection, and the
+    /// largest than the smallest.
+    groups: VecDeque<(Duration, Duration)>,
     value: Duration,
 }
 
 impl Jitter {
-    pub(super) fn add(&mut self, spread: Duration) {
-        if self.spreads.len() == MOST {
-            self.spreads.pop_front();
+    pub(super) fn add(&mut self, delay: Duration, spread: Duration) {
+        if self.groups.len() == MOST {
+            self.groups.pop_front();
         }
-        self.spreads.push_back(spread);
-        if self.spreads.len() >= FEWEST {
-            let mut sorted: Vec<_> = self.spreads.iter().copied().collect();
-            let quartile = sorted.len() / 4;
-            self.value = *sorted.select_nth_unstable(quartile).1 * SPREADS;
+        self.groups.push_back((delay, spread));
+        if self.groups.len() >= FEWEST {
+            let (mut delays, mut spreads): (Vec<_>, Vec<_>) = self.groups.iter().copied().unzip();
+            let (half, quarter) = (delays.len() / 2, spreads.len() / 4);
+            let delay = *delays.select_nth_unstable(half).1 * 2;
+            let spread = *spreads.select_nth_unstable(quarter).1 * 3;
+            self.value = delay.min(spread);
         }
     }
 
-    /// Returns how much longer than its minimum an RTT can be without a queue; zero until it is
+    /// Returns how much longer than the smallest an RTT can be without a queue; zero until it is
     /// known.
     pub(super) const fn get(&self) -> Duration {
         self.value
@@ -43,6 +46,6 @@ impl Jitter {
 
     /// Frees the memory; the value remains.
     pub(super) fn shrink(&mut self) {
-        self.spreads = VecDeque::new();
+        self.groups = VecDeque::new();
     }
 }

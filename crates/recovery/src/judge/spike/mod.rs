@@ -87,8 +87,8 @@ const PERIOD: u32 = 4;
 ///    works with any receiver. Transmissions and losses with a queue have a cumulative sum of their
 ///    own: losses in excess of it are congestion, and do not close the gate.
 ///
-/// Jitter makes RTTs longer without a queue. Both tests allow for the jitter that is measured at a
-/// low load, if it exceeds an eighth of the smallest RTT.
+/// Jitter makes RTTs longer without a queue. It is measured at a low load, and delays of up to the
+/// jitter count as no queue in both tests.
 ///
 /// The gate is closed until the baseline is known: every loss is congestion. It closes again when
 /// more is lost without a queue than the baseline predicts, or more than a fifth, and when the
@@ -124,26 +124,23 @@ pub struct Spike {
 }
 
 impl Spike {
-    /// Returns the jitter of the RTT; zero if it is too small to hide an empty queue.
-    fn jitter(&self, base: Duration) -> Duration {
-        Some(self.jitter.get()).filter(|&jitter| jitter > half_a_queue(base)).unwrap_or_default()
-    }
-
-    /// Returns the bytes that the path holds without a queue.
+    /// Returns the bytes that the path holds without a queue. Jitter that can hide an empty queue is
+    /// a part of the path's delay.
     fn full(&self, base: Duration) -> ByteCount {
-        self.capacity.get().bytes_in(base + self.jitter(base))
+        let jitter = Some(self.jitter.get()).filter(|&jitter| jitter > half_a_queue(base));
+        self.capacity.get().bytes_in(base + jitter.unwrap_or_default())
     }
 
     /// Returns the queueing delay up to which the queue counts as empty.
     fn idle(&self, smss: ByteCount, base: Duration) -> Duration {
         let rate = self.capacity.get();
         let packets = if rate > Rate::ZERO { rate.time_for(smss * PACKETS) } else { base };
-        (NOISE + packets).min(base / (2 * QUEUE)).max(self.jitter(base))
+        (NOISE + packets).min(base / (2 * QUEUE)).max(self.jitter.get())
     }
 
     /// Returns the queueing delay above which there is a queue.
     fn queue(&self, base: Duration) -> Duration {
-        (half_a_queue(base) * 2).max(self.jitter(base))
+        (half_a_queue(base) * 2).max(self.jitter.get())
     }
 
     /// Processes a group whose transmissions are all known to be delivered or lost; `rtts` are the
@@ -162,7 +159,7 @@ impl Spike {
         let full = self.full(base);
         let is_low = group.load <= full.scale(LOW);
         if is_low {
-            self.jitter.add(longest - shortest);
+            self.jitter.add(shortest, longest - shortest);
         }
         // A burst finds an empty queue and fills it, so none of its segments may have waited half
         // as long as what counts as a queue.

@@ -187,65 +187,64 @@ fn at_a_high_load_losses_count_while_nothing_waits_half_as_long_as_queues_lasted
 }
 
 #[test]
-fn the_jitter_is_three_times_the_lower_quartile_of_64_spreads() {
-    let mut jitter = Jitter::default();
-    let mut add = |millis| {
-        jitter.add(Duration::from_millis(millis));
+fn the_jitter_is_the_smaller_of_twice_the_median_delay_and_three_times_a_small_difference() {
+    let jitter_of = |groups: &[(u64, u64)]| {
+        let mut jitter = Jitter::default();
+        for (delay, spread) in groups {
+            jitter.add(Duration::from_millis(*delay), Duration::from_millis(*spread));
+        }
         jitter.get()
     };
-    for spread in [8, 7, 6, 5, 4, 3, 2] {
-        assert_eq!(add(spread), Duration::ZERO);
-    }
-    // The third of one to eight.
-    assert_eq!(add(1), Duration::from_millis(9));
-    (0..55).for_each(|_| {
-        add(20);
-    });
-    assert_eq!(add(20), Duration::from_millis(60));
-    // A quarter of them has to be small.
-    (0..16).for_each(|_| {
-        add(2);
-    });
-    assert_eq!(add(2), Duration::from_millis(6));
+    let eight = [(8, 10), (7, 11), (6, 12), (5, 13), (4, 14), (3, 15), (2, 16), (1, 17)];
+    assert_eq!(jitter_of(&eight[..7]), Duration::ZERO);
+    assert_eq!(jitter_of(&eight), Duration::from_millis(10));
+    let alike = eight.map(|(delay, spread)| (delay, spread - 9));
+    assert_eq!(jitter_of(&alike), Duration::from_millis(9));
+    // The latest 64 groups count.
+    let groups = |delay, count| std::iter::repeat_n((delay, 100), count);
+    let old_and_new = |new| jitter_of(&groups(1, 100).chain(groups(5, new)).collect::<Vec<_>>());
+    assert_eq!(old_and_new(31), Duration::from_millis(2));
+    assert_eq!(old_and_new(32), Duration::from_millis(10));
 }
 
-/// Settles groups at a low load whose smallest RTTs exceed the base RTT of 20 ms by `delay`, and
-/// returns the judge, which accepts a delay of 1 ms without jitter.
+/// Settles groups at a low load whose smallest RTTs exceed the base RTT of 20 ms by `delay`.
 fn at_a_low_load(groups: u32, delay: Duration, spread: Duration) -> Spike {
     let base = Duration::from_millis(20);
     let mut spike = Spike::default();
     spike.capacity.on_sample(ms(0), Rate::from_bytes_over(ByteCount(100 * SMSS), base), base);
     for _ in 0..groups {
         let low = Group::of(32, 1, ByteCount(50 * SMSS));
-        let rtts = (base + delay, base + delay + spread);
         let idle = spike.idle(ByteCount(SMSS), base);
-        spike.settle(low, rtts, (base, idle), ms(2_000));
+        spike.settle(low, (base + delay, base + delay + spread), (base, idle), ms(2_000));
     }
     spike
 }
 
 #[test]
-fn losses_count_at_a_low_load_while_rtts_are_longer_by_the_jitter_at_most() {
-    let micros = Duration::from_micros;
-    let share = |delay, spread| at_a_low_load(40, micros(delay), micros(spread)).baseline.share();
-    assert_eq!(share(4_000, 2_000), Some(1.0 / 32.0));
+fn losses_count_at_a_low_load_if_rtts_are_longer_because_of_jitter() {
+    let share = |delay, spread| {
+        let [delay, spread] = [delay, spread].map(Duration::from_micros);
+        at_a_low_load(40, delay, spread).baseline.share()
+    };
+    // Without jitter, the timers' noise and three packets' time of 200 us are allowed for.
+    assert_eq!(share(1_600, 0), Some(1.0 / 32.0));
+    assert_eq!(share(1_601, 0), None);
     assert_eq!(share(6_000, 2_000), Some(1.0 / 32.0));
-    assert_eq!(share(6_001, 2_000), None);
-    // RTTs that hardly differ from their neighbours are longer because of a queue.
-    assert_eq!(share(4_000, 100), None);
-    // Jitter of an eighth of the base RTT, 2.5 ms, cannot hide an empty queue.
-    assert_eq!(share(2_000, 833), None);
-    assert_eq!(share(2_000, 834), Some(1.0 / 32.0));
+    // A queue makes RTTs longer that are close to each other by the same time.
+    assert_eq!(share(6_000, 1_999), None);
 }
 
 #[test]
 fn with_jitter_only_a_longer_delay_is_a_queue_and_the_path_holds_more() {
     let base = Duration::from_millis(20);
-    let jittery = |spread| at_a_low_load(8, Duration::ZERO, Duration::from_micros(spread));
-    assert_eq!(jittery(1_000).queue(base), Duration::from_millis(5));
-    assert_eq!(jittery(3_000).queue(base), Duration::from_millis(9));
-    assert_eq!(jittery(500).full(base), ByteCount(100 * SMSS));
-    assert_eq!(jittery(4_000).full(base), ByteCount(160 * SMSS));
+    let jittery = |delay| {
+        let delay = Duration::from_micros(delay);
+        let spike = at_a_low_load(8, delay, delay);
+        (spike.queue(base), spike.full(base))
+    };
+    let quiet = (Duration::from_millis(5), ByteCount(100 * SMSS));
+    assert_eq!(jittery(1_250), quiet);
+    assert_eq!(jittery(5_000), (Duration::from_millis(10), ByteCount(150 * SMSS)));
 }
 
 #[test]
