@@ -258,23 +258,36 @@ fn bursts_of_losses_are_random() {
     assert!(ruled.congestion.all * 100 < ruled.sent, "{ruled}");
 }
 
-/// With round-trip times that vary by more than the queue, no drop is ruled random.
+/// Jitter is no reason to rule drops of a queue or of a policer random, whether packets keep their
+/// order or not, and no matter which flow fills the queue.
 #[test]
-fn with_jitter_no_drop_of_a_queue_is_random() {
-    for jitter in ["3ms", "2ms inorder", "5ms inorder"] {
-        for queue in [21, 84] {
+fn with_jitter_no_drop_of_a_queue_or_a_policer_is_random() {
+    let back = "rate 100mbit delay 10ms limit 2000";
+    let check = |link: &str, flows: &[&str], seconds| {
+        let flows = flows.iter().map(|combination| bulk(combination)).collect();
+        let (ruled, _) = rulings_of(link, back, flows, seconds, 1);
+        assert!(ruled.congestion.all > 0, "{link}: {ruled}");
+        assert_eq!(ruled.congestion.random, 0, "{link}: {ruled}");
+    };
+    for jitter in ["3ms", "2ms inorder", "5ms inorder", "9ms inorder"] {
+        for queue in [8, 21] {
             let link = format!("limit {queue} delay 10ms {jitter}");
-            for combination in COMBINATIONS {
-                let (ruled, _) = rulings(&link, combination, 1, 8);
-                assert!(ruled.congestion.all > 0, "{combination}, {link}");
-                assert_eq!(ruled.congestion.random, 0, "{combination}, {link}: {ruled}");
-            }
+            COMBINATIONS.iter().for_each(|combination| check(&link, &[combination], 8));
+        }
+        let link = format!("limit 42 delay 10ms {jitter}");
+        check(&link, &["rack/bbr3/spike", "rack/bbr3/spike"], 20);
+        check(&link, &["rack/bbr3/spike", "rack/cubic"], 20);
+        for (rate, burst) in [(50, "16kb"), (80, "1mb")] {
+            let link =
+                format!("limit 167 police rate {rate}mbit burst {burst} delay 10ms {jitter}");
+            check(&link, &["rack/bbr3/spike"], 8);
         }
     }
 }
 
-/// The RTT hardly ever looks like that of an empty queue. If the judge did not allow for jitter, it
-/// would rule no loss random, and the goodput would be less than 0.6 of this.
+/// The RTT hardly ever looks like that of an empty queue. A judge that does not allow for jitter
+/// rules less than a tenth of the losses of 2 % random, and the goodput is half of what the link
+/// carries.
 #[test]
 fn losses_at_random_are_random_in_spite_of_jitter() {
     for loss in [2, 10] {
@@ -283,6 +296,6 @@ fn losses_at_random_are_random_in_spite_of_jitter() {
         assert!(ruled.random.share() >= 0.85, "{loss} %: {ruled}");
         assert!(ruled.congestion.all * 100 < ruled.sent, "{loss} %: {ruled}");
         let carried = 96.5 * (1.0 - f64::from(loss) / 100.0);
-        assert!(goodput > 0.8 * carried, "{loss} %: {goodput} of {carried}");
+        assert!(goodput > 0.75 * carried, "{loss} %: {goodput} of {carried}");
     }
 }

@@ -18,8 +18,8 @@ const FEWEST: usize = 8;
 #[derive(Debug, Default)]
 pub(super) struct Jitter {
     /// How much longer the smallest RTT near a group is than that of the connection, and the
-    /// largest than the smallest.
-    groups: VecDeque<(Duration, Duration)>,
+    /// largest than the smallest, in microseconds.
+    groups: VecDeque<[u32; 2]>,
     value: Duration,
 }
 
@@ -28,13 +28,12 @@ impl Jitter {
         if self.groups.len() == MOST {
             self.groups.pop_front();
         }
-        self.groups.push_back((delay, spread));
+        let micros = |time: Duration| time.as_micros().try_into().unwrap_or(u32::MAX);
+        self.groups.push_back([micros(delay), micros(spread)]);
         if self.groups.len() >= FEWEST {
-            let (mut delays, mut spreads): (Vec<_>, Vec<_>) = self.groups.iter().copied().unzip();
-            let (half, quarter) = (delays.len() / 2, spreads.len() / 4);
-            let delay = *delays.select_nth_unstable(half).1 * 2;
-            let spread = *spreads.select_nth_unstable(quarter).1 * 3;
-            self.value = delay.min(spread);
+            let delay = u64::from(self.quantile(0, 2)) * 2;
+            let spread = u64::from(self.quantile(1, 4)) * 3;
+            self.value = Duration::from_micros(delay.min(spread));
         }
     }
 
@@ -47,5 +46,15 @@ impl Jitter {
     /// Frees the memory; the value remains.
     pub(super) fn shrink(&mut self) {
         self.groups = VecDeque::new();
+    }
+
+    /// Returns the value of the groups that one in `parts` is below.
+    fn quantile(&self, which: usize, parts: usize) -> u32 {
+        let mut values = [0; MOST];
+        let values = &mut values[..self.groups.len()];
+        for (value, group) in values.iter_mut().zip(&self.groups) {
+            *value = group[which];
+        }
+        *values.select_nth_unstable(values.len() / parts).1
     }
 }

@@ -43,6 +43,9 @@ const QUEUE: u32 = 4;
 const NOISE: Duration = Duration::from_millis(1);
 /// ... plus the time of this many packets.
 const PACKETS: u64 = 3;
+/// The longest jitter, in base RTTs. A path whose RTT varies by more than that looks like one with
+/// queues.
+const MOST_JITTER: u32 = 2;
 /// The load is low if at most this share of the path's capacity is in flight. ProbeRTT of `bbr3`
 /// reduces to a half.
 const LOW: f64 = 0.6;
@@ -124,23 +127,28 @@ pub struct Spike {
 }
 
 impl Spike {
-    /// Returns the bytes that the path holds without a queue. Jitter that can hide an empty queue is
-    /// a part of the path's delay.
+    /// Returns how much longer than `base` RTTs can be without a queue.
+    fn jitter(&self, base: Duration) -> Duration {
+        self.jitter.get().min(base * MOST_JITTER)
+    }
+
+    /// Returns the bytes that the path holds without a queue. Half of the jitter that can hide an
+    /// empty queue is a part of the path's usual delay.
     fn full(&self, base: Duration) -> ByteCount {
-        let jitter = Some(self.jitter.get()).filter(|&jitter| jitter > half_a_queue(base));
-        self.capacity.get().bytes_in(base + jitter.unwrap_or_default())
+        let longer = self.jitter(base).saturating_sub(half_threshold(base)) / 2;
+        self.capacity.get().bytes_in(base + longer)
     }
 
     /// Returns the queueing delay up to which the queue counts as empty.
     fn idle(&self, smss: ByteCount, base: Duration) -> Duration {
         let rate = self.capacity.get();
         let packets = if rate > Rate::ZERO { rate.time_for(smss * PACKETS) } else { base };
-        (NOISE + packets).min(base / (2 * QUEUE)).max(self.jitter.get())
+        (NOISE + packets).min(base / (2 * QUEUE)).max(self.jitter(base))
     }
 
     /// Returns the queueing delay above which there is a queue.
     fn queue(&self, base: Duration) -> Duration {
-        (half_a_queue(base) * 2).max(self.jitter.get())
+        (half_threshold(base) * 2).max(self.jitter(base))
     }
 
     /// Processes a group whose transmissions are all known to be delivered or lost; `rtts` are the
@@ -163,7 +171,7 @@ impl Spike {
         }
         // A burst finds an empty queue and fills it, so none of its segments may have waited half
         // as long as what counts as a queue.
-        if longest <= half_a_queue(base) && self.shows_queues(now) {
+        if longest <= half_threshold(base) && self.shows_queues(now) {
             // The baseline is discarded when the capacity falls below this share of its current
             // value.
             group.load = group.load.min(full.scale(SAME));
@@ -248,8 +256,8 @@ impl Spike {
     }
 }
 
-/// Returns half of the queueing delay above which there is a queue on a path without jitter.
-fn half_a_queue(base: Duration) -> Duration {
+/// Returns half of the queueing delay above which there is a queue, without jitter.
+fn half_threshold(base: Duration) -> Duration {
     (base / QUEUE).max(NOISE) / 2
 }
 

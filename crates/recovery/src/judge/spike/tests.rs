@@ -226,7 +226,7 @@ fn losses_count_at_a_low_load_if_rtts_are_longer_because_of_jitter() {
         let [delay, spread] = [delay, spread].map(Duration::from_micros);
         at_a_low_load(40, delay, spread).baseline.share()
     };
-    // Without jitter, the timers' noise and three packets' time of 200 us are allowed for.
+    // Without jitter, 1 ms for timers and 200 us for each of three packets count as no queue.
     assert_eq!(share(1_600, 0), Some(1.0 / 32.0));
     assert_eq!(share(1_601, 0), None);
     assert_eq!(share(6_000, 2_000), Some(1.0 / 32.0));
@@ -244,7 +244,13 @@ fn with_jitter_only_a_longer_delay_is_a_queue_and_the_path_holds_more() {
     };
     let quiet = (Duration::from_millis(5), ByteCount(100 * SMSS));
     assert_eq!(jittery(1_250), quiet);
-    assert_eq!(jittery(5_000), (Duration::from_millis(10), ByteCount(150 * SMSS)));
+    // Half of what exceeds 2.5 ms, an eighth of the base RTT.
+    let longer = (Duration::from_millis(10), ByteCount(100 * SMSS).scale(23.75 / 20.0));
+    assert_eq!(jittery(5_000), longer);
+    // Twice the base RTT at most.
+    let longest = (Duration::from_millis(40), ByteCount(100 * SMSS).scale(38.75 / 20.0));
+    assert_eq!(jittery(20_000), longest);
+    assert_eq!(jittery(50_000), longest);
 }
 
 #[test]
