@@ -43,9 +43,6 @@ const QUEUE: u32 = 4;
 const NOISE: Duration = Duration::from_millis(1);
 /// ... plus the time of this many packets.
 const PACKETS: u64 = 3;
-/// The longest jitter, in base RTTs. A path whose RTT varies by more than that looks like one with
-/// queues.
-const MOST_JITTER: u32 = 2;
 /// The load is low if at most this share of the path's capacity is in flight. ProbeRTT of `bbr3`
 /// reduces to a half.
 const LOW: f64 = 0.6;
@@ -127,16 +124,17 @@ pub struct Spike {
 }
 
 impl Spike {
-    /// Returns how much longer than `base` RTTs can be without a queue.
+    /// Returns how much longer than `base` RTTs can be without a queue; as long as `base` at most.
     fn jitter(&self, base: Duration) -> Duration {
-        self.jitter.get().min(base * MOST_JITTER)
+        self.jitter.get().min(base)
     }
 
-    /// Returns the bytes that the path holds without a queue. Half of the jitter that can hide an
-    /// empty queue is a part of the path's usual delay.
+    /// Returns the bytes that the path holds without a queue. Jitter that can hide an empty queue is
+    /// a part of the path's delay: its usual part is at least a half, so that a low load stays below
+    /// what the path holds.
     fn full(&self, base: Duration) -> ByteCount {
-        let longer = self.jitter(base).saturating_sub(half_threshold(base)) / 2;
-        self.capacity.get().bytes_in(base + longer)
+        let jitter = Some(self.jitter(base)).filter(|&jitter| jitter > half_threshold(base));
+        self.capacity.get().bytes_in(base + jitter.unwrap_or_default())
     }
 
     /// Returns the queueing delay up to which the queue counts as empty.
@@ -174,6 +172,7 @@ impl Spike {
         if longest <= half_threshold(base) && self.shows_queues(now) {
             // The baseline is discarded when the capacity falls below this share of its current
             // value.
+            let full = self.capacity.get().bytes_in(base);
             group.load = group.load.min(full.scale(SAME));
             self.baseline.add(&group);
         } else if is_low && shortest <= idle {

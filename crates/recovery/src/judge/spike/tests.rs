@@ -244,12 +244,11 @@ fn with_jitter_only_a_longer_delay_is_a_queue_and_the_path_holds_more() {
     };
     let quiet = (Duration::from_millis(5), ByteCount(100 * SMSS));
     assert_eq!(jittery(1_250), quiet);
-    // Half of what exceeds 2.5 ms, an eighth of the base RTT.
-    let longer = (Duration::from_millis(10), ByteCount(100 * SMSS).scale(23.75 / 20.0));
-    assert_eq!(jittery(5_000), longer);
-    // Twice the base RTT at most.
-    let longest = (Duration::from_millis(40), ByteCount(100 * SMSS).scale(38.75 / 20.0));
-    assert_eq!(jittery(20_000), longest);
+    assert_eq!(jittery(1_251).1, ByteCount(100 * SMSS).scale(22.502 / 20.0));
+    assert_eq!(jittery(5_000), (Duration::from_millis(10), ByteCount(150 * SMSS)));
+    // The base RTT at most.
+    let longest = (Duration::from_millis(20), ByteCount(200 * SMSS));
+    assert_eq!(jittery(10_000), longest);
     assert_eq!(jittery(50_000), longest);
 }
 
