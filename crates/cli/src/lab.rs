@@ -81,8 +81,8 @@ struct RunArgs {
     /// make links late [default: one per core, one for real runs]
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = value::threads)]
     threads: Option<NonZero<usize>>,
-    /// Judge the records that an earlier run wrote to this --out directory, instead of running:
-    /// tables, verdicts and pictures anew, with its settings
+    /// Judge stored records instead of running: DIR is the --out directory of an earlier run, whose
+    /// settings apply
     #[arg(
         long,
         value_name = "DIR",
@@ -331,10 +331,13 @@ fn run_experiments(args: &RunArgs) -> anyhow::Result<()> {
             output::note(format_args!("{name} ({} of {of}{seconds})", number + 1));
         }
         work.begin(number);
-        // If this machine cannot run an experiment, the others still run.
+        // If this machine cannot run an experiment, or cannot judge its records, the others still run.
         let report = match job.run(&plan) {
             Ok(report) => report,
-            Err(error @ LabError::Testbed(TestbedError::Unavailable { .. })) => {
+            Err(
+                error @ (LabError::Testbed(TestbedError::Unavailable { .. })
+                | LabError::Records { .. }),
+            ) => {
                 output::print_stderr(format_args!("NOT RUN: {name}: {error}"));
                 unfit.push(name);
                 work.end(number, None);

@@ -1,7 +1,7 @@
 //! `airtcp demo --lossy`: runs combinations of this stack and the kernel's congestion controls over
 //! the same lossy link, draws all of them, and records a trace of the first.
 //!
-//! Each sender has the link to itself for the same time; the link is created anew with the same
+//! Each sender has the link to itself for the same time; the link is created again with the same
 //! seed. Packets are real: host, TUN device, emulated link, TUN device, host, in network
 //! namespaces. If namespaces are unavailable, only this stack's combinations run, in the simulator.
 

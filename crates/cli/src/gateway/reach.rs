@@ -186,7 +186,7 @@ impl Session {
             }
             Err(error) => tracing::warn!("--endpoint {}: {error:#}", self.endpoint),
         }
-        // A restarted far gateway has no session. With the peer added anew, the next packet starts
+        // A restarted far gateway has no session. With the peer added again, the next packet starts
         // a handshake at once, instead of after the 15 s until the old session counts as broken.
         self.tunnel.remove_peer(&self.peer.public_key);
         if let Err(error) = self.tunnel.add_peer(self.peer.clone()) {
