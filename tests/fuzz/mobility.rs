@@ -23,7 +23,9 @@ pub(crate) fn run(data: &[u8]) -> Option<bool> {
             Extension::Authentication(of) => {
                 assert!(data.starts_with(of.covered) && of.covered.len() > fields.len());
             }
-            Extension::Vendor { value, .. } => assert!(value.len() < data.len()),
+            Extension::Vendor { value, .. } | Extension::Hint { value, .. } => {
+                assert!(value.len() < data.len())
+            }
             Extension::Other(kind) => assert!(kind >= 128),
         }
     }

@@ -8,6 +8,8 @@ pub const VENDOR: u32 = 32_473;
 const PADDING: u8 = 0;
 /// RFC 3115 section 2.1: the critical vendor extension.
 const CRITICAL_VENDOR: u8 = 38;
+/// RFC 3115 section 2.2: the vendor extension that others skip.
+const NORMAL_VENDOR: u8 = 134;
 /// Extensions from this type on may be skipped (RFC 5944 section 1.8).
 const SKIPPABLE: u8 = 128;
 
@@ -15,6 +17,8 @@ const SKIPPABLE: u8 = 128;
 const AUTHENTICATION_HEAD: usize = 6;
 /// The length of a critical vendor extension up to its value: type, reserved, length, vendor, kind.
 const VENDOR_HEAD: usize = 10;
+/// The length of the other one between its length field and its value: reserved, vendor, kind.
+const HINT_HEAD: usize = 8;
 
 /// The two ends between which an extension authenticates (RFC 5944 sections 3.5.2 to 3.5.4).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -34,6 +38,13 @@ pub enum Extension<'a> {
     Authentication(Authentication<'a>),
     /// A critical extension of our [`VENDOR`].
     Vendor {
+        /// The kind, which the vendor assigns.
+        kind: u16,
+        /// The value.
+        value: &'a [u8],
+    },
+    /// An extension of our [`VENDOR`] that agents of others skip.
+    Hint {
         /// The kind, which the vendor assigns.
         kind: u16,
         /// The value.
@@ -110,6 +121,7 @@ impl<'a> Extensions<'a> {
                         (u32::from_be_bytes(*spi), &message[..self.at + AUTHENTICATION_HEAD]);
                     Extension::Authentication(Authentication { ends, spi, covered, authenticator })
                 }
+                NORMAL_VENDOR => hint(value).unwrap_or(Extension::Other(kind)),
                 SKIPPABLE.. => Extension::Other(kind),
                 _ => return Err(MobilityError::Unknown(kind)),
             };
@@ -126,6 +138,25 @@ impl<'a> Iterator for Extensions<'a> {
         // All extensions were checked before.
         self.read().ok().flatten()
     }
+}
+
+/// Reads a vendor extension that may be skipped, if it is of our vendor.
+fn hint(value: &[u8]) -> Option<Extension<'_>> {
+    let (_, value) = value.split_first_chunk::<2>()?;
+    let (vendor, value) = value.split_first_chunk()?;
+    let (kind, value) = value.split_first_chunk()?;
+    let is_ours = u32::from_be_bytes(*vendor) == VENDOR;
+    is_ours.then_some(Extension::Hint { kind: u16::from_be_bytes(*kind), value })
+}
+
+/// Appends an extension of our [`VENDOR`] that agents of others skip, with at most 247 bytes; further
+/// ones are cut off.
+pub fn push_hint(message: &mut Vec<u8>, kind: u16, value: &[u8]) {
+    let value = &value[..value.len().min(usize::from(u8::MAX) - HINT_HEAD)];
+    message.extend([NORMAL_VENDOR, (HINT_HEAD + value.len()) as u8, 0, 0]);
+    message.extend(VENDOR.to_be_bytes());
+    message.extend(kind.to_be_bytes());
+    message.extend_from_slice(value);
 }
 
 /// Appends a critical extension of our [`VENDOR`] with at most 65,529 bytes; further ones are cut

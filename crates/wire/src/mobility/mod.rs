@@ -28,7 +28,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::time::Duration;
 
 pub use extension::{
-    Authentication, Ends, Extension, Extensions, VENDOR, push_authentication, push_vendor,
+    Authentication, Ends, Extension, Extensions, VENDOR, push_authentication, push_hint,
+    push_vendor,
 };
 
 /// The UDP port for IPv4 (RFC 5944 section 1.8).

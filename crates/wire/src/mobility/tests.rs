@@ -129,6 +129,29 @@ fn a_vendor_extension_is_never_longer_than_its_length_field() {
 }
 
 #[test]
+fn an_extension_that_others_skip_has_the_bytes_of_its_figure() {
+    let mut bytes = messages()[1].1.clone();
+    let fields = bytes.len();
+    push_hint(&mut bytes, 0x0102, b"abc");
+    assert_eq!(bytes[fields..], [134, 11, 0, 0, 0, 0, 0x7e, 0xd9, 1, 2, b'a', b'b', b'c']);
+    let first = |bytes: &[u8]| match parse(bytes, false).unwrap().1.next() {
+        Some(Extension::Hint { kind, value }) => Some((kind, value.to_vec())),
+        Some(Extension::Other(134)) => None,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(first(&bytes), Some((0x0102, b"abc".to_vec())));
+    // Of another vendor, and too short for a vendor: skipped.
+    bytes[fields + 7] ^= 1;
+    assert_eq!(first(&bytes), None);
+    bytes.truncate(fields);
+    bytes.extend([134, 3, 0, 0, 0]);
+    assert_eq!(first(&bytes), None);
+    bytes.truncate(fields);
+    push_hint(&mut bytes, 1, &[7; 300]);
+    assert_eq!(first(&bytes), Some((1, vec![7; 247])));
+}
+
+#[test]
 fn a_timestamp_counts_from_1900() {
     assert_eq!(timestamp(Duration::ZERO), 2_208_988_800 << 32);
     let half = timestamp(Duration::from_millis(1_500));
