@@ -7,7 +7,8 @@
 //! - [`PACKET`]: the number of the item (4 bytes), flags, an IP packet;
 //! - [`END`]: the number of the item;
 //! - [`RECEIVED`]: the number of the first missing item, and a bit for each of the 64 items from
-//!   there that was received, the lowest one first.
+//!   there that was received, the lowest one first;
+//! - [`ASK`]: nothing.
 
 use std::net::IpAddr;
 
@@ -23,6 +24,9 @@ pub const PACKET: u16 = 3;
 pub const END: u16 = 4;
 /// The kind of the vendor extension with which the new station acknowledges the others.
 pub const RECEIVED: u16 = 5;
+
+/// The kind of the vendor extension with which the new station asks the old one for what it has.
+pub const ASK: u16 = 6;
 
 /// The maximum number of parts of the flow list, as for a home agent.
 pub(super) const MAX_PARTS: usize = 128;
@@ -63,6 +67,8 @@ pub(super) enum Content {
     Item(u32, Item),
     /// All items below `next` were received, and `next + n` for each bit `n` of `later`.
     Received { next: u32, later: u64 },
+    /// The mobile is at the sender: what does the old station have?
+    Ask,
 }
 
 /// A message between two stations.
@@ -115,6 +121,7 @@ impl Letter {
                 value.extend(later.to_be_bytes());
                 RECEIVED
             }
+            Content::Ask => ASK,
         };
         let identifier = (self.epoch >> 32) as u32;
         let head = Acknowledgment { informs: false, home: self.home, identifier };
@@ -171,6 +178,7 @@ fn read(kind: u16, value: &[u8]) -> Option<(u64, Content)> {
             let later = u64::from_be_bytes(later.try_into().ok()?);
             Content::Received { next: u32::from_be_bytes(*next), later }
         }
+        ASK if rest.is_empty() => Content::Ask,
         _ => return None,
     };
     Some((u64::from_be_bytes(*epoch), content))
@@ -194,6 +202,7 @@ mod tests {
             Content::Item(5, Item::Packet { is_recorded: false, is_new: true, data: vec![] }),
             Content::Item(6, Item::End),
             Content::Received { next: 2, later: 0b110 },
+            Content::Ask,
         ];
         let homes = ["192.0.2.7", "2001:db8::7"].map(|home| home.parse().unwrap());
         let letter =
@@ -240,7 +249,7 @@ mod tests {
             (END, &[0; 5]),
             (RECEIVED, &[0; 11]),
             (RECEIVED, &[0; 13]),
-            (6, &[0; 4]),
+            (ASK, &[0; 4]),
         ];
         for (kind, rest) in cases {
             assert_eq!(read(kind, &[&epoch[..], rest].concat()), None, "{kind} {rest:?}");
@@ -252,7 +261,7 @@ mod tests {
         #[test]
         fn arbitrary_bytes_never_panic(bytes in prop::collection::vec(any::<u8>(), 0..60)) {
             let _ = Letter::open(&bytes, false, &key(1));
-            for kind in FLOWS..=RECEIVED {
+            for kind in FLOWS..=ASK {
                 let _ = read(kind, &bytes);
             }
         }

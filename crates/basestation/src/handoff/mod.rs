@@ -1,8 +1,9 @@
 //! Handoff: the flows of a mobile move from the station that it leaves to the one where it arrives.
 //!
-//! A [`Handoff`] is a [`Station`] that exchanges messages with other stations. The caller carries
-//! the messages, and reports where a mobile is: [`leave`](Handoff::leave) at the old station,
-//! [`arrive`](Handoff::arrive) at the new one. No program of airtcp does so yet.
+//! A [`Handoff`] is a [`Station`] that exchanges messages with other stations. A
+//! [`ForeignAgent`](crate::home::ForeignAgent) around it carries the messages, and reports where a
+//! mobile is registered. Another caller does so with [`leave`](Handoff::leave) at the old station, and
+//! [`arrive`](Handoff::arrive) at the new one.
 //!
 //! ```text
 //!            old station                          new station
@@ -21,6 +22,10 @@
 //!   only rise. Flows without a record are adopted from their traffic, so that an old station that
 //!   does not answer costs only the waiting time. A sender that it had frozen waits for its own
 //!   persist timer, too.
+//! - **Question.** With a foreign agent, the new station [asks](Handoff::ask) the old one, which the
+//!   home agent has named. An old station that the home agent has notified of the move waits up to 500 ms
+//!   for that, so that its items do not come before the new station knows of the mobile. One that does
+//!   not know of the move learns of it by the question.
 //! - **Epochs.** Each move has a later epoch than the one before: the identification of the
 //!   mobile's registration (RFC 5944 section 3.3). A message of another epoch is dropped.
 //! - **Authentication.** A message has an authenticator made with the key that both stations share,
@@ -54,6 +59,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod driver;
 mod export;
 mod import;
 mod message;
@@ -73,7 +79,7 @@ use export::Export;
 use import::Import;
 use message::{Content, Invalid, Letter};
 
-pub use message::{END, PACKET, RECEIVED};
+pub use message::{ASK, END, PACKET, RECEIVED};
 
 /// The maximum number of items that are sent without an acknowledgement.
 const WINDOW: usize = 64;
@@ -153,8 +159,20 @@ pub struct HandoffCounters {
     pub departures: u64,
     /// Departures whose items were all acknowledged.
     pub completed: u64,
+    /// Departures whose items were not acknowledged in time, and dropped.
+    pub failed: u64,
+    /// Departures to an address that is not that of a configured station. The flows are dropped.
+    pub discarded: u64,
+    /// Reports of the foreign agent that were refused: see [`HandoffError`].
+    pub ignored: u64,
+    /// Arrivals that got everything that the old station had kept.
+    pub taken_over: u64,
     /// Arrivals whose fresh packets did not wait for the end of the items.
     pub timed_out: u64,
+    /// Arrivals whose old station did not answer the question. Flows are adopted from their traffic.
+    pub adopted: u64,
+    /// Flow records sent to other stations.
+    pub flows_sent: u64,
     /// Flow records of other stations.
     pub flows_received: u64,
     /// Flow records and packets of other stations that are invalid, or not of the mobile.
@@ -195,6 +213,10 @@ pub struct Handoff {
 struct Mobile {
     epoch: u64,
     role: Role,
+    /// Here: when the old station is asked next. Left: until when the items wait for the question.
+    question: Option<Instant>,
+    /// Whether the old station is to be asked now.
+    asks: bool,
     /// Its entry in the agenda.
     deadline: Option<Instant>,
 }
@@ -307,6 +329,19 @@ impl Handoff {
         epoch: u64,
         to: IpAddr,
     ) -> Result<(), HandoffError> {
+        self.depart(now, home, epoch, to, None)
+    }
+
+    /// As [`leave`](Self::leave). Items wait for the question of the new station until the time
+    /// `question`.
+    fn depart(
+        &mut self,
+        now: Instant,
+        home: IpAddr,
+        epoch: u64,
+        to: IpAddr,
+        question: Option<Instant>,
+    ) -> Result<(), HandoffError> {
         if !self.is_new(home, epoch, Some(to), false)? {
             return Ok(());
         }
@@ -332,11 +367,13 @@ impl Handoff {
                 (luggage, later)
             }
         };
+        self.counters.flows_sent += luggage.records.len() as u64;
         let mut export = Export::new(now, to, luggage);
         for packet in later {
             self.counters.dropped_full += u64::from(!export.follow(packet, self.room));
         }
         self.insert(home, epoch, Role::Left(Some(Box::new(export))));
+        self.set_question(home, question, false);
         Ok(())
     }
 
@@ -390,7 +427,8 @@ impl Handoff {
     }
 
     fn insert(&mut self, home: IpAddr, epoch: u64, role: Role) {
-        self.mobiles.insert(home, Mobile { epoch, role, deadline: None });
+        self.mobiles
+            .insert(home, Mobile { epoch, role, question: None, asks: false, deadline: None });
         self.ready.insert(home);
         self.schedule(home);
     }
@@ -402,6 +440,7 @@ impl Handoff {
             Role::Here(import) => import.as_ref().map(|import| import.deadline()),
             Role::Left(export) => export.as_ref().map(|export| export.deadline()),
         };
+        let deadline = deadline.into_iter().chain(mobile.question).min();
         let before = std::mem::replace(&mut mobile.deadline, deadline);
         if before != deadline {
             if let Some(before) = before {
@@ -420,12 +459,17 @@ impl Handoff {
             Err(Invalid::Unauthenticated) => return self.counters.unauthenticated += 1,
             Err(Invalid::Malformed) => return self.counters.malformed += 1,
         };
+        if content == Content::Ask {
+            return self.on_question(now, from, home, epoch);
+        }
         let mobile = self.mobiles.get_mut(&home).filter(|mobile| mobile.epoch == epoch);
         match (mobile.map(|mobile| &mut mobile.role), content) {
             (Some(Role::Here(Some(import))), Content::Item(no, item))
                 if import.from == Some(from) =>
             {
+                let was_waiting = import.is_waiting();
                 import.on_item(now, &mut self.station, &mut self.counters, no, item);
+                self.counters.taken_over += u64::from(was_waiting && !import.is_waiting());
             }
             (Some(Role::Left(Some(export))), Content::Received { next, later })
                 if export.to == from =>
@@ -436,8 +480,7 @@ impl Handoff {
             }
             _ => return self.counters.stale += 1,
         }
-        self.ready.insert(home);
-        self.schedule(home);
+        self.set_question(home, None, false);
     }
 
     /// Returns the next message to be sent, with the address of the station.
@@ -453,9 +496,11 @@ impl Handoff {
     }
 
     fn message_of(&mut self, now: Instant, home: IpAddr) -> Option<(IpAddr, Vec<u8>)> {
-        let Mobile { epoch, role, .. } = self.mobiles.get_mut(&home)?;
+        let Mobile { epoch, role, question, asks, .. } = self.mobiles.get_mut(&home)?;
         let epoch = *epoch;
         let (to, content) = match role {
+            Role::Here(Some(import)) if std::mem::take(asks) => (import.from?, Content::Ask),
+            Role::Left(_) if question.is_some() => return None,
             Role::Here(Some(import)) => {
                 let (next, later) = import.poll()?;
                 (import.from?, Content::Received { next, later })
@@ -500,17 +545,26 @@ impl Handoff {
                     && import.has_waited(now)
                 {
                     self.counters.timed_out += 1;
+                    // The first item ends the questions.
+                    self.counters.adopted += u64::from(mobile.question.take().is_some());
+                    mobile.asks = false;
                     import.give_up(now, &mut self.station);
+                }
+                if mobile.question.is_some_and(|at| at <= now) {
+                    mobile.question = Some(now + driver::ASK_AGAIN);
+                    mobile.asks = true;
                 }
                 if let Some(mut import) = of.take_if(|import| import.is_over(now)) {
                     import.give_up(now, &mut self.station);
                 }
             }
             Role::Left(of) => {
-                of.take_if(|export| !export.on_timeout(now));
-                self.ready.insert(home);
+                mobile.question.take_if(|until| *until <= now);
+                let over = of.take_if(|export| !export.on_timeout(now));
+                self.counters.failed += u64::from(over.is_some_and(|of| !of.is_complete()));
             }
         }
+        self.ready.insert(home);
         self.schedule(home);
     }
 }

@@ -53,9 +53,9 @@ use airtcp_types::{Event, Instant, Node, Packet, PortId};
 pub use auth::{Algorithm, Key, KeyError};
 pub use binding::{Snapshot, Stored, StoredRegistration};
 pub use config::{HomeConfig, HomeConfigError, HomeMobile, HomeStation};
-pub use foreign::{ForeignAgent, ForeignCounters};
-pub use relay::{Outgoing, Relay, RelayConfig, RelayCounters, Visitor};
-pub use revocation::{FLOWS, FORWARD, MAX_PART};
+pub use foreign::{ForeignAgent, ForeignCounters, Visited};
+pub use relay::{Change, Outgoing, Relay, RelayConfig, RelayCounters, Visitor};
+pub use revocation::{FLOWS, FORWARD, MAX_PART, PREVIOUS};
 pub use status::{BindingStatus, HomeCounters, HomeStatus};
 
 pub(crate) use registration::is_after;

@@ -4,11 +4,14 @@ use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use airtcp_types::Instant;
-use airtcp_wire::mobility::{Ends, Extension, Extensions, Message, Reply, Request, code, flag};
+use airtcp_wire::mobility::{
+    Ends, Extension, Extensions, Message, Reply, Request, code, flag, push_hint,
+};
 
 use super::binding::{Answer, Binding, Pending};
 use super::config::is_host;
-use super::{HomeAgent, Key};
+use super::revocation::bytes_of;
+use super::{HomeAgent, Key, PREVIOUS};
 
 /// The maximum distance of a request's time from the agent's, in units of timestamps (RFC 5944
 /// section 5.7.1).
@@ -241,9 +244,21 @@ impl HomeAgent {
         let mut message = self.reply_to(place, answer);
         self.config.mobiles[place].key.sign(&mut message, Ends::MobileHome);
         if let Some(station) = answer.station {
+            if let Some(previous) = self.previous(place, answer) {
+                push_hint(&mut message, PREVIOUS, &bytes_of(previous));
+            }
             self.config.stations[station].key.sign(&mut message, Ends::ForeignHome);
         }
         self.send_message(answer.to, &message);
+    }
+
+    /// Returns the address of the station that the mobile left by the request of a reply, or shortly
+    /// before: the reply to the first request may have been lost.
+    fn previous(&self, place: usize, answer: &Answer) -> Option<IpAddr> {
+        let mut left = self.mobiles[place].left.iter();
+        let left = left
+            .rfind(|left| answer.identification.wrapping_sub(left.identification) <= TOLERANCE)?;
+        Some(self.config.stations[left.station].address).filter(|_| answer.lifetime > 0)
     }
 
     /// Returns the fields of a reply.

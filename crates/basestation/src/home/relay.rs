@@ -15,7 +15,8 @@ use super::config::{check_addresses, check_lifetime, is_host, of_version};
 use super::forward::port;
 use super::limit::{Limit, SourceLimit};
 use super::registration::is_after;
-use super::{FORWARD, HomeConfigError, Key, ROOM};
+use super::revocation::address_of;
+use super::{FORWARD, HomeConfigError, Key, PREVIOUS, ROOM};
 
 /// How long a request waits for its reply.
 const PATIENCE: Duration = Duration::from_secs(7);
@@ -56,6 +57,8 @@ pub struct Relay {
     visitors: BTreeMap<IpAddr, Visitor>,
     agenda: BTreeSet<(Instant, Timer)>,
     outbox: VecDeque<Outgoing>,
+    /// The latest change that was not taken, by home address.
+    changes: BTreeMap<IpAddr, Change>,
     /// Requests that are not new ones of a mobile with a key.
     strangers: SourceLimit,
     counters: RelayCounters,
@@ -111,6 +114,26 @@ pub struct Visitor {
     pub identification: u64,
     /// When the registration ends.
     pub until: Instant,
+}
+
+/// A mobile registered through the station, or left it. The epoch is the identification of the
+/// request by which it did so.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Change {
+    /// It registered. `previous` is the station from which it came, if the home agent named one.
+    Arrived {
+        /// The identification.
+        epoch: u64,
+        /// The station that it left.
+        previous: Option<IpAddr>,
+    },
+    /// It left for the care-of address `to`, if the home agent named one.
+    Left {
+        /// The identification.
+        epoch: u64,
+        /// The care-of address where it is.
+        to: Option<IpAddr>,
+    },
 }
 
 /// What is due at a time.
@@ -185,6 +208,7 @@ impl Relay {
             visitors: BTreeMap::new(),
             agenda: BTreeSet::new(),
             outbox: VecDeque::new(),
+            changes: BTreeMap::new(),
             strangers: SourceLimit::default(),
             counters: RelayCounters::default(),
         })
@@ -208,6 +232,28 @@ impl Relay {
     /// Returns the next message to send.
     pub fn poll_transmit(&mut self) -> Option<Outgoing> {
         self.outbox.pop_front()
+    }
+
+    /// Returns the latest change of a mobile since the last call, with its home address. Lifetimes
+    /// that end are no changes.
+    pub fn poll_change(&mut self) -> Option<(IpAddr, Change)> {
+        self.changes.pop_first()
+    }
+
+    /// Whether a home agent may soon accept a request of a mobile, and already send its packets.
+    pub(super) fn expects(&self, home: IpAddr, home_agent: IpAddr) -> bool {
+        self.pending_of(home)
+            .any(|of| of.request.home_agent == home_agent && of.request.lifetime > 0)
+    }
+
+    /// Whether a request of a mobile waits for its reply.
+    pub(super) fn is_waiting(&self, home: IpAddr) -> bool {
+        self.pending_of(home).next().is_some()
+    }
+
+    /// Whether requests are relayed to a home agent.
+    pub(super) fn is_home_agent(&self, address: IpAddr) -> bool {
+        self.home_agents.contains_key(&address)
     }
 
     /// Returns the next deadline.
@@ -412,7 +458,11 @@ impl Relay {
         };
         if matches!(reply.code, code::ACCEPTED | code::NO_SIMULTANEOUS) {
             self.counters.accepted += 1;
-            if !self.on_accepted(now, &pending, reply) {
+            let previous = { extensions }.find_map(|extension| match extension {
+                Extension::Hint { kind: PREVIOUS, value } => address_of(value),
+                _ => None,
+            });
+            if !self.on_accepted(now, &pending, reply, previous) {
                 self.counters.denied += 1;
                 self.deny(pending.from, &pending.request, code::FOREIGN_RESOURCES);
                 return;
@@ -428,7 +478,13 @@ impl Relay {
 
     /// Makes the mobile a visitor, or ends that. Returns whether there was room: trusted requests may
     /// have taken it since the request was relayed.
-    fn on_accepted(&mut self, now: Instant, pending: &Pending, reply: &Reply) -> bool {
+    fn on_accepted(
+        &mut self,
+        now: Instant,
+        pending: &Pending,
+        reply: &Reply,
+        previous: Option<IpAddr>,
+    ) -> bool {
         let (home, identification) = (reply.home, reply.identification);
         // Replies may overtake one another. Those to earlier requests decide nothing any more.
         self.forget_until(home, identification);
@@ -441,9 +497,13 @@ impl Relay {
         let lifetime = reply.lifetime.min(pending.request.lifetime);
         let until = pending.at + Duration::from_secs(lifetime.into());
         if until <= now {
+            let ends = pending.request.lifetime == 0;
+            let change = Change::Left { epoch: identification, to: None };
+            self.changes.extend(ends.then_some((home, change)));
             return true;
         }
         if !is_full {
+            self.changes.insert(home, Change::Arrived { epoch: identification, previous });
             let home_agent = pending.request.home_agent;
             self.visitors.insert(home, Visitor { home_agent, identification, until });
             self.agenda.insert((until, Timer::Visitor(home)));
@@ -471,13 +531,16 @@ impl Relay {
         key.sign(&mut message, Ends::ForeignHome);
         // The request by which the mobile left; without it, any of that second.
         let left = extensions.find_map(|extension| match extension {
-            Extension::Vendor { kind: FORWARD, value } => value.first_chunk().copied(),
+            Extension::Vendor { kind: FORWARD, value } => value.split_first_chunk(),
             _ => None,
         });
         let second = u64::from(identifier) << 32;
-        let (first, last) = match left.map(u64::from_be_bytes) {
-            Some(left) => (left, left),
-            None => (second, second | 0xffff_ffff),
+        let (first, last, to) = match left {
+            Some((left, to)) => {
+                let left = u64::from_be_bytes(*left);
+                (left, left, address_of(to))
+            }
+            None => (second, second | 0xffff_ffff, None),
         };
         // The replies to these requests were sent before.
         self.forget_until(home, first.wrapping_sub(1));
@@ -486,6 +549,7 @@ impl Relay {
         if self.visitors.get(&home).filter(has_left).is_some() {
             self.counters.revoked += 1;
             self.leave(home);
+            self.changes.insert(home, Change::Left { epoch: last, to });
         }
         self.send_home(home_agent, message);
     }

@@ -1,6 +1,6 @@
 //! Stations that mobiles left: revocations (RFC 3543) and the flow lists in their acknowledgments.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use airtcp_types::Instant;
 use airtcp_wire::mobility::{
@@ -18,6 +18,9 @@ pub const FORWARD: u16 = 1;
 /// passes on unchanged: the identification (8 bytes), the number of the part from 0, the number of
 /// parts up to 128, then data for the new station.
 pub const FLOWS: u16 = 2;
+/// The kind of the extension of a reply that names the station that the mobile has left: its address.
+/// Agents of others skip it.
+pub const PREVIOUS: u16 = 3;
 /// The maximum length of a part of the flow list in bytes, all of the above included.
 pub const MAX_PART: usize = 1_200;
 
@@ -45,10 +48,7 @@ impl HomeAgent {
             .emit();
             if let Some(forward) = left.forward {
                 let mut value = left.identification.to_be_bytes().to_vec();
-                match forward {
-                    std::net::IpAddr::V4(v4) => value.extend(v4.octets()),
-                    std::net::IpAddr::V6(v6) => value.extend(v6.octets()),
-                }
+                value.extend(bytes_of(forward));
                 push_vendor(&mut message, FORWARD, &value);
             }
             station.key.sign(&mut message, Ends::ForeignHome);
@@ -131,4 +131,18 @@ impl HomeAgent {
         self.counters.flow_parts += 1;
         self.send_message(answer.to, &message);
     }
+}
+
+/// The bytes of an address in an extension.
+pub(super) fn bytes_of(address: IpAddr) -> Vec<u8> {
+    match address {
+        IpAddr::V4(v4) => v4.octets().to_vec(),
+        IpAddr::V6(v6) => v6.octets().to_vec(),
+    }
+}
+
+/// Reads an address in an extension.
+pub(super) fn address_of(bytes: &[u8]) -> Option<IpAddr> {
+    let v4 = <[u8; 4]>::try_from(bytes).map(IpAddr::from);
+    v4.or_else(|_| <[u8; 16]>::try_from(bytes).map(IpAddr::from)).ok()
 }

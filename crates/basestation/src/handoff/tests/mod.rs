@@ -1,6 +1,7 @@
 //! Two stations by scripts: a mobile moves from one to the other, in virtual time.
 
 mod attacks;
+mod driver;
 mod moves;
 
 use airtcp_types::SeqNumber;

@@ -74,6 +74,40 @@ fn a_visitor_registers_and_gets_its_packets_until_the_registration_ends() {
 }
 
 #[test]
+fn packets_that_are_quicker_than_the_reply_wait_for_it() {
+    for is_accepted in [true, false] {
+        let mut path = Path::new();
+        let asked = to_station("198.51.100.1", 0);
+        let remote = SocketAddr::new(asked.request.care_of, port(false));
+        let request = udp::emit(&FlowId { local: asked.from, remote }, 64, &asked.message());
+        let now = path.home.now;
+        path.foreign.handle_packet(now, Side::Wireless.port(), request);
+        let (_, request) = path.foreign.poll_transmit(now).unwrap();
+        let mut replies = path.home.give(request);
+        replies.extend(path.home.store());
+        let packet = data("192.0.2.7", 500);
+        let outer = path.home.give(packet.clone()).remove(0);
+        path.foreign.handle_packet(now, Side::Wired.port(), outer);
+        // Another mobile has no request.
+        let own = address("198.51.100.1");
+        let other = data("192.0.2.8", 100);
+        let outer = tunnel::encapsulate((address("192.0.2.1"), own), 64, &other.data).unwrap();
+        path.foreign.handle_packet(now, Side::Wired.port(), outer);
+        assert_eq!(path.foreign.poll_transmit(now), None);
+        assert_eq!(path.foreign.counters().no_visitor, 1);
+        if is_accepted {
+            let [wireless, _] = path.pass(Side::Wired, replies.remove(0));
+            assert_eq!(wireless.len(), 2);
+            assert_eq!(wireless[1], packet);
+        } else {
+            // No reply comes in time.
+            path.foreign.handle_timeout(Instant::from_millis(7_000));
+            assert_eq!(path.foreign.counters().no_visitor, 2);
+        }
+    }
+}
+
+#[test]
 fn a_tunnel_of_a_stranger_or_for_another_host_ends_here() {
     let mut path = Path::new();
     path.register("198.51.100.1");

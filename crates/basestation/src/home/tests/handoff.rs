@@ -63,6 +63,8 @@ fn the_old_station_is_asked_four_times_and_the_reply_waits_a_quarter_of_a_second
     let [again, reply] = &messages[..] else { panic!("{sent:?}") };
     assert_eq!((again, reply.to), (&first[0], asked.from));
     assert_eq!(reply.reply().identification, id(1_000));
+    // The new station learns which one the mobile has left.
+    assert_eq!(reply.hints, [(PREVIOUS, vec![198, 51, 100, 1])]);
     assert!(reply.is_signed(Ends::MobileHome, &key(300)));
     let times: Vec<u64> =
         (1_251..10_000).filter(|millis| !script.at(*millis).sent().is_empty()).collect();
@@ -165,5 +167,6 @@ fn a_new_request_through_the_same_station_revokes_nothing() {
     script.at(1_000);
     let read = script.ask(&ask("198.51.100.1", 1_000));
     assert_eq!((read.len(), read[0].reply().code), (1, 0));
+    assert!(read[0].hints.is_empty());
     assert_eq!(script.agent.status(script.now).counters.revocations, 0);
 }

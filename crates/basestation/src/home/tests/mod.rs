@@ -185,6 +185,7 @@ struct Read {
     to: SocketAddr,
     message: Message,
     vendor: Vec<(u16, Vec<u8>)>,
+    hints: Vec<(u16, Vec<u8>)>,
     /// The ends of the authenticators, whose keys are checked by [`Self::is_signed`].
     ends: Vec<Ends>,
     bytes: Vec<u8>,
@@ -200,16 +201,17 @@ impl Read {
         let v6 = outer.src.is_ipv6();
         assert_eq!(datagram.src_port, port(v6));
         let (message, extensions) = mobility::parse(datagram.payload, v6).unwrap();
-        let (mut vendor, mut ends) = (Vec::new(), Vec::new());
+        let (mut vendor, mut hints, mut ends) = (Vec::new(), Vec::new(), Vec::new());
         for extension in extensions {
             match extension {
                 Extension::Vendor { kind, value } => vendor.push((kind, value.to_vec())),
+                Extension::Hint { kind, value } => hints.push((kind, value.to_vec())),
                 Extension::Authentication(of) => ends.push(of.ends),
                 Extension::Other(_) => panic!("{extension:?}"),
             }
         }
         let to = SocketAddr::new(outer.dst, datagram.dst_port);
-        Self { to, message, vendor, ends, bytes: datagram.payload.to_vec() }
+        Self { to, message, vendor, hints, ends, bytes: datagram.payload.to_vec() }
     }
 
     fn authentication(&self, ends: Ends) -> Option<Authentication<'_>> {
