@@ -2,6 +2,7 @@
 
 mod foreign_agent;
 mod gateway;
+mod handoff;
 mod home_agent;
 mod radio;
 mod transfer;

@@ -186,8 +186,9 @@ pub(crate) fn is_there(row: &Row<'_>) -> bool {
                 .iter()
                 .all(|flag| help.contains(flag))
         }
-        "Base station: handover of a mobile to another station" => {
-            code_has("crates/basestation/src/station", &["handoff", "handover"])
+        "Base station: flows of a mobile handed over to another station (`[handoff]`)" => {
+            code_has("crates/cli/src/station", &["handoffsettings"])
+                && code_has("crates/basestation/src/handoff", &["export"])
         }
         "Home agent: registrations of Mobile IP, IP-in-IP tunnels, restarts with the registrations (`basestation home-agent`)" => {
             help(env!("CARGO_BIN_EXE_basestation")).contains("home-agent")

@@ -18,7 +18,7 @@ pub(super) fn snapshot(driver: &Driver<Middle, Tun>) -> Snapshot {
     let report = Report::with(driver, 0);
     let mut snapshot = Snapshot::default();
     snapshot.charts.push(throughput(&report.wired, &report.wireless));
-    if let (Middle::Station(station), Some(status)) = (driver.node(), &report.station) {
+    if let (Some(station), Some(status)) = (driver.node().station(), &report.station) {
         show(&mut snapshot, status, (!report.mobiles.is_empty()).then(|| station.known_mobiles()));
         let rows = station.flows(MOST_FLOWS).iter().map(row).collect();
         let table = Table { title: "Flows", columns: &COLUMNS, rows, total: status.flows };

@@ -12,6 +12,7 @@ use prometheus_client::metrics::info::Info;
 use serde::Serialize;
 use serde_json::Value;
 
+use super::handoff::HandoffReport;
 use super::report::Report;
 #[cfg(test)]
 use super::report::SideReport;
@@ -36,6 +37,7 @@ impl Collector for Report {
         let sides = [("wired", counters(&self.wired)), ("wireless", counters(&self.wireless))];
         put_counters(encoder, "", "side", sides)?;
         self.station.map_or(Ok(()), |station| put_status(encoder, &station))?;
+        self.handoff.as_ref().map_or(Ok(()), |handoff| put_handoff(encoder, handoff))?;
         if self.mobiles.is_empty() { Ok(()) } else { put_mobiles(encoder, &self.mobiles) }
     }
 }
@@ -91,6 +93,16 @@ fn put_status(encoder: &mut DescriptorEncoder<'_>, status: &Status) -> fmt::Resu
     let seconds = status.air.map(|air| ConstCounter::new(air.air_time.as_secs_f64()));
     let help = "Air time, including interframe spaces and ACK frames, by way";
     put_by(encoder, "basestation_air_time_seconds", help, "way", by_way(seconds))
+}
+
+fn put_handoff(encoder: &mut DescriptorEncoder<'_>, handoff: &HandoffReport) -> fmt::Result {
+    for (name, value) in counters(&handoff.moves) {
+        let name = format!("handoff_{name}");
+        put(encoder, &format!("basestation_{name}"), help_of(&name), &ConstCounter::new(value))?;
+    }
+    let visitors = ConstGauge::new(handoff.visitors as u64);
+    let help = "Mobiles that are registered through the station";
+    put(encoder, "basestation_handoff_visitors", help, &visitors)
 }
 
 /// A figure of a mobile.
@@ -234,7 +246,7 @@ fn help_of(name: &str) -> &'static str {
     known.map_or("A counter of ctl status", |(_, help)| *help)
 }
 
-const HELPS: [(&str, &str); 45] = [
+const HELPS: [(&str, &str); 64] = [
     ("received_packets", "Packets received from the device, by side"),
     ("received_bytes", "Bytes received from the device, by side"),
     (
@@ -280,6 +292,34 @@ const HELPS: [(&str, &str); 45] = [
         "Packets of the wireless side dropped because of a link-local or unspecified source",
     ),
     ("missed_events", "Events for a trace that found no room"),
+    ("handoff_arrivals", "Mobiles that came: their first registration, or one after a move"),
+    ("handoff_departures", "Mobiles that left for another station"),
+    ("handoff_completed", "Departures whose flows and packets the new station has acknowledged"),
+    ("handoff_failed", "Departures whose items were not acknowledged within 7 s, and dropped"),
+    (
+        "handoff_discarded",
+        "Mobiles that left for a place that is no peer: their flows were dropped",
+    ),
+    ("handoff_ignored", "Registrations that moved no flow: too many mobiles, or an old epoch"),
+    ("handoff_taken_over", "Arrivals that got everything that the old station had kept"),
+    ("handoff_timed_out", "Arrivals that did not wait for the end of what the old station sent"),
+    (
+        "handoff_adopted",
+        "Arrivals whose old station did not answer: flows are adopted from traffic",
+    ),
+    ("handoff_flows_sent", "Flow records sent to other stations"),
+    ("handoff_flows_received", "Flow records received from other stations"),
+    ("handoff_refused", "Flow records and packets of other stations that are not of the mobile"),
+    ("handoff_repeated", "Items sent again to other stations"),
+    ("handoff_duplicates", "Items received again from other stations"),
+    ("handoff_followed", "Packets sent after a mobile that had left"),
+    (
+        "handoff_dropped_full",
+        "Packets of mobiles on the move that were dropped because there was no room",
+    ),
+    ("handoff_unauthenticated", "Messages of other stations without a valid authenticator"),
+    ("handoff_malformed", "Messages of other stations that have the wrong form"),
+    ("handoff_stale", "Messages of other stations that belong to another move"),
     ("radio_received", "Packets that entered the radio, by way"),
     ("radio_forwarded", "Packets that the radio delivered, by way"),
     ("radio_forwarded_bytes", "Bytes that the radio delivered, by way"),
@@ -342,6 +382,7 @@ pub(crate) fn exported() -> [String; 2] {
     // This counter is exported only if it is not 0.
     station.radio[0].policed = 1;
     [Some(station), None].map(|station| {
+        let handoff = station.is_some().then(HandoffReport::default);
         let dropped_not_ip = station.is_none().then_some(0);
         let side = || {
             let mut side = SideReport::default();
@@ -350,8 +391,9 @@ pub(crate) fn exported() -> [String; 2] {
         };
         let mobiles = if station.is_some() { mobiles.clone() } else { Vec::new() };
         let (wired, wireless) = (side(), side());
+        let mobiles_left_out = 0;
         let report =
-            Report { seconds: 0.0, wired, wireless, station, mobiles, mobiles_left_out: 0 };
+            Report { seconds: 0.0, wired, wireless, station, handoff, mobiles, mobiles_left_out };
         crate::metrics::text(report).unwrap()
     })
 }
@@ -377,7 +419,8 @@ mod tests {
         let station = Station::new(&config).unwrap().status(Instant::from_millis(1_500));
         let (wired, wireless) = (side("tun0", 3), side("tun1", 4));
         let (mobiles, mobiles_left_out) = (Vec::new(), 0);
-        Report { seconds: 1.5, wired, wireless, station: Some(station), mobiles, mobiles_left_out }
+        let (station, handoff) = (Some(station), None);
+        Report { seconds: 1.5, wired, wireless, station, handoff, mobiles, mobiles_left_out }
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 mod ctl;
 mod foreign;
+mod handoff;
 mod home;
 mod live;
 mod metrics;
@@ -152,7 +153,7 @@ async fn serve(plan: &Plan) -> anyhow::Result<()> {
     let start = |directory: &PathBuf| Recording::start(&free(directory), "basestation", &nodes);
     let recording = plan.trace.as_ref().map(start).transpose()?;
     let clock = recording.as_ref().map_or_else(Clock::start, Recording::clock);
-    let node = Middle::new(plan.station.as_ref(), recording.is_some())?;
+    let node = Middle::new(plan, recording.is_some())?;
     let mut driver = Driver::new(node, devices, clock)?;
     if let Some(recording) = &recording {
         recording.watch_between(&mut driver);

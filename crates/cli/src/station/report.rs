@@ -8,6 +8,7 @@ use airtcp_types::{Node, PortId};
 use serde::Serialize;
 use serde_json::Value;
 
+use super::handoff::HandoffReport;
 use super::middle::Middle;
 use crate::output;
 use crate::table::table;
@@ -22,6 +23,9 @@ pub(super) struct Report {
     /// `None` for a bridge.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) station: Option<Status>,
+    /// Only if the station hands mobiles over.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) handoff: Option<HandoffReport>,
     /// Empty if no mobile can be known.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) mobiles: Vec<MobileStatus>,
@@ -71,15 +75,17 @@ impl Report {
     /// Creates a report with at most `most` known mobiles.
     pub(super) fn with(driver: &Driver<Middle, Tun>, most: usize) -> Self {
         let now = driver.clock().now();
-        let station = match driver.node() {
-            Middle::Bridge(_) => None,
-            Middle::Station(station) => Some(station),
+        let station = driver.node().station();
+        let handoff = match driver.node() {
+            Middle::Handoff(agent) => Some(HandoffReport::of(agent, now)),
+            _ => None,
         };
         Self {
             seconds: now.as_secs_f64(),
             wired: SideReport::of(driver, Side::Wired),
             wireless: SideReport::of(driver, Side::Wireless),
             station: station.map(|station| station.status(now)),
+            handoff,
             mobiles: station.map_or(Vec::new(), |station| station.first_mobiles(now, most)),
             mobiles_left_out: station
                 .map_or(0, |station| station.known_mobiles().saturating_sub(most)),
@@ -106,7 +112,7 @@ impl SideReport {
             received_bytes: counters.rx_bytes,
             dropped_not_ip: match driver.node() {
                 Middle::Bridge(bridge) => Some(bridge.counters(side).dropped_not_ip),
-                Middle::Station(_) => None,
+                Middle::Station(_) | Middle::Handoff(_) => None,
             },
             sent_packets: counters.tx_packets,
             sent_bytes: counters.tx_bytes,

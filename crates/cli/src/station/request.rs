@@ -59,7 +59,7 @@ impl Request {
 /// known.
 pub(super) fn answer(request: &Request, driver: &mut Driver<Middle, Tun>) -> anyhow::Result<Value> {
     let now = driver.clock().now();
-    let Middle::Station(station) = driver.node_mut() else {
+    let Some(station) = driver.node_mut().station_mut() else {
         bail!("this base station has no radio")
     };
     match (request.command, request.mobile.as_deref()) {
@@ -86,7 +86,7 @@ pub(super) fn answer(request: &Request, driver: &mut Driver<Middle, Tun>) -> any
 /// Returns the state with the first mobiles, or with the one that a request names.
 fn report(request: &Request, driver: &Driver<Middle, Tun>) -> anyhow::Result<Report> {
     let report = Report::with(driver, MOST_MOBILES);
-    let (Middle::Station(station), Some(name)) = (driver.node(), &request.mobile) else {
+    let (Some(station), Some(name)) = (driver.node().station(), &request.mobile) else {
         return Ok(report);
     };
     let mobiles = vec![station.mobile(driver.clock().now(), name)?];

@@ -14,6 +14,7 @@ use serde::Deserialize;
 use serde::de::value::StrDeserializer;
 use serde::de::{DeserializeOwned, IntoDeserializer};
 
+use super::handoff::{HandoffPlan, HandoffSettings};
 use crate::output::Mistake;
 use crate::{live, settings, value};
 
@@ -75,6 +76,9 @@ pub(super) struct Settings {
     /// Mobiles with names; only in a file
     #[arg(skip)]
     mobile: Vec<MobileSettings>,
+    /// Other stations and the home agent; only in a file
+    #[arg(skip)]
+    handoff: Option<HandoffSettings>,
     /// Maximum number of mobiles that become known when they send their first packet, and have then
     /// their own queue, reach, limits and counters [default: 0]
     #[arg(long, value_name = "COUNT", allow_negative_numbers = true, value_parser = value::whole(0_usize, 65_534, "--heard 20"))]
@@ -149,6 +153,8 @@ pub(super) struct Plan {
     pub(super) devices: [String; 2],
     /// The settings of the station; `None` for a bridge.
     pub(super) station: Option<StationConfig>,
+    /// The settings of the handoff; `None` for a station alone.
+    pub(super) handoff: Option<HandoffPlan>,
     pub(super) offload: bool,
     pub(super) persist: bool,
     pub(super) control: Option<PathBuf>,
@@ -160,7 +166,7 @@ pub(super) struct Plan {
 
 settings::merge!(Settings:
     wired, wireless, radio, policy, arq, mark, mark_bits, flows, unproven, hold, hold_packets,
-    absence, mobiles, mobile, heard, cache, dupack_delay, offload, no_offload, persist, control,
+    absence, mobiles, mobile, handoff, heard, cache, dupack_delay, offload, no_offload, persist, control,
     metrics, live, trace, json,
 );
 
@@ -168,8 +174,8 @@ impl Settings {
     /// Validates the settings.
     ///
     /// # Errors
-    /// A setting is missing, or contradicts another.
-    pub(super) fn plan(self) -> Result<Plan, Mistake> {
+    /// A setting is missing, or contradicts another; a key cannot be read.
+    pub(super) fn plan(self) -> anyhow::Result<Plan> {
         let only_with_radio = [
             ("policy", self.policy.is_some()),
             ("arq", self.arq.is_some()),
@@ -182,6 +188,7 @@ impl Settings {
             ("absence", self.absence.is_some()),
             ("mobiles", self.mobiles.is_some()),
             ("mobile", !self.mobile.is_empty()),
+            ("handoff", self.handoff.is_some()),
             ("heard", self.heard.is_some()),
             ("cache", self.cache.is_some()),
             ("dupack-delay", self.dupack_delay.is_some()),
@@ -214,12 +221,14 @@ impl Settings {
             return Err(Mistake::new(
                 "mobiles is empty: list the networks of the mobiles, or omit it to accept any source"
                     .to_owned(),
-            ));
+            )
+            .into());
         }
         if let (false, Some((name, _))) = (has_radio, alone) {
             return Err(Mistake::new(format!(
                 "{name} needs --radio: add it, for example --radio \"error 20%\", or --radio \"\" for one without errors"
-            )));
+            ))
+            .into());
         }
         let station = has_radio.then_some(station);
         let (Some(wired), Some(wireless)) = (self.wired, self.wireless) else {
@@ -227,19 +236,33 @@ impl Settings {
                 "--wired and --wireless name two TUN devices; for example: basestation --wired tun0 --wireless tun1 \
                  --radio \"error 20%\" --policy tcp-ecn"
                     .to_owned(),
-            ));
+            )
+            .into());
         };
         if wired == wireless {
             return Err(Mistake::new(format!(
                 "--wired and --wireless are both `{wired}`: name two devices, for example `basestation --wired tun0 \
                  --wireless tun1`"
-            )));
+            ))
+            .into());
         }
+        let handoff = self.handoff.map(HandoffSettings::plan).transpose()?;
         let devices = [wired, wireless];
         // A station marks and drops single packets, and therefore needs them unmerged.
         let offload = !self.no_offload && self.offload.unwrap_or(station.is_none());
         let Self { persist, control, metrics, live, trace, json, .. } = self;
-        Ok(Plan { devices, station, offload, persist, control, metrics, live, trace, json })
+        Ok(Plan {
+            devices,
+            station,
+            handoff,
+            offload,
+            persist,
+            control,
+            metrics,
+            live,
+            trace,
+            json,
+        })
     }
 }
 
@@ -259,6 +282,7 @@ mod tests {
 
     use super::*;
     use crate::settings::Merge;
+    use crate::station::home::settings::tests::page;
 
     fn file(text: &str) -> anyhow::Result<Settings> {
         let mut file = tempfile::NamedTempFile::new().unwrap();
@@ -330,6 +354,34 @@ mod tests {
         assert_eq!(plan.metrics, Some(SocketAddr::from(([127, 0, 0, 1], 9465))));
         assert_eq!(plan.live, Some(SocketAddr::from(([127, 0, 0, 1], 8080))));
         assert_eq!(plan.trace.as_deref(), Some(Path::new("dir")));
+    }
+
+    #[test]
+    fn the_settings_of_the_page_of_the_handoff_are_understood() {
+        let (directory, text) = page("handoff.md", ["north", "stations"]);
+        let plan = |text: &str| {
+            let path = directory.path().join("north.toml");
+            std::fs::write(&path, text).unwrap();
+            settings::read::<Settings>(&path)?.plan()
+        };
+        let good = plan(&text).unwrap();
+        let handoff = good.handoff.unwrap();
+        assert_eq!((handoff.relay.addresses.len(), handoff.relay.home_agents.len()), (2, 2));
+        assert_eq!((handoff.handoff.peers.len(), handoff.relay.visitors), (2, 1_024));
+        assert_eq!(good.station.unwrap().mobile[0].name, "van");
+        for (from, to, expected) in [
+            ("radio = \"\"", "", "needs --radio"),
+            ("[[handoff.peer]]", "[[handoff.mobile]]", "there is no [[handoff.peer]]"),
+            ("[[handoff.home-agent]]", "[[handoff.mobile]]", "no [[handoff.home-agent]]"),
+            ("\"198.51.100.2\"", "\"192.0.2.1\"", "192.0.2.1 is given twice"),
+            ("spi = 500", "spi = 5", "south: the SPI 5 is reserved"),
+            ("[handoff]\n", "[handoff]\nvisitors = 0\n", "1 to 65536"),
+            ("[handoff]\n", "[handoff]\nport = 1\n", "unknown key `port`"),
+        ] {
+            assert!(text.contains(from), "{from}");
+            let said = format!("{:#}", plan(&text.replacen(from, to, 1)).unwrap_err());
+            assert!(said.contains(expected), "{said}");
+        }
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! `basestation foreign-agent`: relays registrations of visiting mobiles, and takes their packets
 //! out of tunnels.
 
-mod report;
-mod settings;
+pub(super) mod report;
+pub(super) mod settings;
 
 use std::path::PathBuf;
 

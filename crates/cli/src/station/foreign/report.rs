@@ -2,10 +2,11 @@
 
 use std::net::IpAddr;
 
-use airtcp_basestation::home::{ForeignAgent, ForeignCounters, RelayCounters};
+use airtcp_basestation::home::{ForeignAgent, ForeignCounters, Relay, RelayCounters};
 use airtcp_basestation::{Bridge, Side};
 use airtcp_device::{Device, Tun};
 use airtcp_net::Driver;
+use airtcp_types::Instant;
 use serde::Serialize;
 
 use crate::output;
@@ -26,7 +27,7 @@ pub(super) struct Report {
 
 /// A registered mobile.
 #[derive(Debug, Serialize)]
-struct Visitor {
+pub(in crate::station) struct Visitor {
     address: IpAddr,
     home_agent: IpAddr,
     /// Until the registration ends.
@@ -45,15 +46,9 @@ impl Report {
     pub(super) fn of(driver: &Driver<ForeignAgent<Bridge>, Tun>) -> Self {
         let now = driver.clock().now();
         let agent = driver.node();
-        let visitors = agent.relay().visitors().filter(|(_, visitor)| visitor.until > now);
-        let visitors = visitors.map(|(address, visitor)| Visitor {
-            address,
-            home_agent: visitor.home_agent,
-            seconds: visitor.until.since(now).as_secs(),
-        });
         Self {
             seconds: now.as_secs_f64(),
-            visitors: visitors.collect(),
+            visitors: Visitor::all(agent.relay(), now).collect(),
             wired: SideReport::of(driver, Side::Wired),
             wireless: SideReport::of(driver, Side::Wireless),
             registrations: agent.relay().counters(),
@@ -86,6 +81,18 @@ impl Report {
             "tunnels": self.tunnels,
         });
         Ok([visitors, tree(&counters)].join("\n").trim_end().to_owned())
+    }
+}
+
+impl Visitor {
+    /// Returns the mobiles whose registration has not ended.
+    pub(in crate::station) fn all(relay: &Relay, now: Instant) -> impl Iterator<Item = Self> {
+        let visitors = relay.visitors().filter(move |(_, visitor)| visitor.until > now);
+        visitors.map(move |(address, visitor)| Self {
+            address,
+            home_agent: visitor.home_agent,
+            seconds: visitor.until.since(now).as_secs(),
+        })
     }
 }
 

@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
-use airtcp_basestation::home::{Relay, RelayConfig};
+use airtcp_basestation::home::{Key, Relay, RelayConfig};
 use clap::Args;
 use serde::Deserialize;
 
@@ -86,32 +86,64 @@ impl Settings {
             ))
             .into());
         }
+        let Self { home_agent, mobile, lifetime, visitors, .. } = self;
+        let agent = Agent { addresses, home_agent, mobile, lifetime, visitors };
+        let relay = agent.plan("home-agent", EXAMPLE)?;
+        Ok(Plan { devices: [wired, wireless], relay, persist: self.persist, json: self.json })
+    }
+}
+
+/// The settings of a foreign agent that do not concern its devices.
+pub(in crate::station) struct Agent {
+    pub(in crate::station) addresses: Vec<IpAddr>,
+    pub(in crate::station) home_agent: Vec<Peer>,
+    pub(in crate::station) mobile: Vec<Peer>,
+    pub(in crate::station) lifetime: Option<Duration>,
+    pub(in crate::station) visitors: Option<usize>,
+}
+
+impl Agent {
+    /// Validates the settings, and reads the keys. `table` is the name of the table of home agents,
+    /// and `example` says where an example is.
+    ///
+    /// # Errors
+    /// There is no home agent, a setting is out of range, or a key cannot be read.
+    pub(in crate::station) fn plan(
+        self,
+        table: &str,
+        example: &str,
+    ) -> anyhow::Result<RelayConfig> {
         if self.home_agent.is_empty() {
-            return Err(Mistake::new(format!("there is no [[home-agent]]: {EXAMPLE}")).into());
+            return Err(Mistake::new(format!("there is no [[{table}]]: {example}")).into());
         }
         let visitors = self.visitors.unwrap_or(1_024);
         if !(1..=VISITORS).contains(&visitors) {
             let text = format!("visitors is {visitors}: use 1 to {VISITORS}");
             return Err(Mistake::new(text).into());
         }
-        let keys = |peers: &[Peer]| -> anyhow::Result<Vec<_>> {
-            let mut keys = Vec::new();
-            for peer in peers {
-                let key = peer.key(EXAMPLE)?;
-                keys.extend(peer.addresses.iter().map(|address| (*address, key.clone())));
-            }
-            Ok(keys)
-        };
         let relay = RelayConfig {
-            addresses,
-            home_agents: keys(&self.home_agent)?,
-            mobiles: keys(&self.mobile)?,
+            addresses: self.addresses,
+            home_agents: keys(&self.home_agent, example)?,
+            mobiles: keys(&self.mobile, example)?,
             lifetime: self.lifetime.unwrap_or(Duration::from_secs(600)),
             visitors,
         };
         Relay::new(relay.clone()).map_err(|error| Mistake::new(error.to_string()))?;
-        Ok(Plan { devices: [wired, wireless], relay, persist: self.persist, json: self.json })
+        Ok(relay)
     }
+}
+
+/// Reads the keys of peers; returns one for each of their addresses.
+pub(in crate::station) fn keys(
+    peers: &[Peer],
+    example: &str,
+) -> anyhow::Result<Vec<(IpAddr, Key)>> {
+    let mut keys = Vec::new();
+    for peer in peers {
+        let key = peer.key(example)?;
+        keys.extend(peer.addresses.iter().map(|address| (*address, key.clone())));
+    }
+    Ok(keys)
 }
 
 #[cfg(test)]
