@@ -5,7 +5,7 @@ use std::fs::{self, File};
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use crate::{ReportError, lab};
+use crate::{ReportError, lab, sweep};
 
 /// The maximum size in bytes of a file that is read into memory.
 const LONGEST: u64 = 64 << 20;
@@ -16,10 +16,10 @@ const SUMMARIES: &str = "summaries.jsonl";
 /// File names of `--trace`.
 const PACKETS: &str = "packets.pcapng";
 const EVENTS: &str = "events.sqlog";
-/// Names of `airtcp sweep --out`: a directory with parts of the records, and files beside it with
-/// all records.
+/// Names of `airtcp sweep --out` whose records are also in `records.csv`: a directory with parts of
+/// them, and a file with all.
 const SHARDS: &str = "shards";
-const MERGED: [&str; 2] = ["records.jsonl", "means.csv"];
+const RECORDS: &str = "records.jsonl";
 /// The file extensions of results.
 const RESULTS: [&str; 8] = ["json", "jsonl", "toml", "svg", "pcap", "pcapng", "sqlog", "csv"];
 
@@ -28,6 +28,8 @@ const RESULTS: [&str; 8] = ["json", "jsonl", "toml", "svg", "pcap", "pcapng", "s
 pub(crate) struct Inputs {
     /// Summaries of experiments, one per line.
     pub(crate) summaries: Vec<PathBuf>,
+    /// Directories of sweeps.
+    pub(crate) sweeps: Vec<PathBuf>,
     /// Directories of traces, and capture files.
     pub(crate) traces: Vec<PathBuf>,
     pub(crate) json: Vec<PathBuf>,
@@ -61,8 +63,8 @@ impl Inputs {
     }
 
     fn count(&self) -> usize {
-        let Self { summaries, traces, json, lines, scenarios, pictures } = self;
-        [summaries, traces, json, lines, scenarios, pictures].map(Vec::len).iter().sum()
+        let Self { summaries, sweeps, traces, json, lines, scenarios, pictures } = self;
+        [summaries, sweeps, traces, json, lines, scenarios, pictures].map(Vec::len).iter().sum()
     }
 
     fn directory(&mut self, path: &Path) -> Result<(), ReportError> {
@@ -82,7 +84,8 @@ impl Inputs {
         let is_whole = [PACKETS, EVENTS]
             .iter()
             .all(|name| has(name) || fs::symlink_metadata(path.join(name)).is_err());
-        let is_sweep = MERGED.iter().all(|name| has(name));
+        let is_sweep =
+            has(sweep::RUNS) && has(sweep::MEANS) && sweep::is_means(&path.join(sweep::MEANS));
         if has(SUMMARY) && lab::is_summary(&path.join(SUMMARY)) {
             // The records, table and pictures are part of the experiment.
             self.summaries.push(path.join(SUMMARY));
@@ -94,11 +97,15 @@ impl Inputs {
             }
             entries.retain(|entry| !entry.ends_with(PACKETS) && !entry.ends_with(EVENTS));
         }
+        if is_sweep {
+            self.sweeps.push(path.to_owned());
+            entries.retain(|entry| !entry.ends_with(SHARDS) && !entry.ends_with(RECORDS));
+        }
         for entry in entries {
-            if !entry.is_dir() {
-                self.file(&entry);
-            } else if !(is_sweep && entry.ends_with(SHARDS)) {
+            if entry.is_dir() {
                 self.directory(&entry)?;
+            } else {
+                self.file(&entry);
             }
         }
         Ok(())

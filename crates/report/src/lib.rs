@@ -29,6 +29,7 @@ mod records;
 mod series;
 mod simulation;
 mod states;
+mod sweep;
 mod trace;
 
 use std::path::{Path, PathBuf};
@@ -57,8 +58,8 @@ const LONGEST_PICTURE: usize = 2 << 20;
 /// Returns the page of all results in `paths`: directories that the commands wrote to, and single
 /// files.
 ///
-/// Directories are read recursively. The page shows results of `airtcp lab run --out`; traces and
-/// captures; `.json` and `.jsonl` files, where those of `compare`, `sim run` and `sim run --state`
+/// Directories are read recursively. The page shows results of `airtcp lab run --out` and `airtcp
+/// sweep --out`; traces and captures; `.json` and `.jsonl` files, where those of `compare`, `sim run` and `sim run --state`
 /// have sections of their own; scenarios in `.toml` files; and pictures in `.svg` files. Other
 /// files are ignored.
 ///
@@ -94,6 +95,14 @@ pub fn html(title: &str, paths: &[impl AsRef<Path>]) -> Result<String, ReportErr
                 blocks: records::document(&value),
             });
         }
+    }
+    for directory in &inputs.sweeps {
+        let mut pictures = Vec::new();
+        for path in sweep::pictures(directory, &inputs.pictures) {
+            pictures.push(picture(path)?);
+            shown.push(path.clone());
+        }
+        sections.push(sweep::section(directory, pictures)?);
     }
     let mut traces = Vec::new();
     for path in &inputs.traces {
@@ -133,7 +142,8 @@ pub fn html(title: &str, paths: &[impl AsRef<Path>]) -> Result<String, ReportErr
     for path in &inputs.pictures {
         if shown.binary_search(path).is_err() && !traces.iter().any(|trace| trace.has_picture(path))
         {
-            sections.push(picture(path)?);
+            let title = format!("Picture: {}", path.display());
+            sections.push(Section { title, blocks: vec![picture(path)?] });
         }
     }
     for path in scenarios {
@@ -159,12 +169,13 @@ fn from_json<T: DeserializeOwned>(path: &Path, text: &str) -> Result<T, ReportEr
     serde_json::from_str(text).map_err(|error| ReportError::json(path, 1, &error))
 }
 
-fn picture(path: &Path) -> Result<Section, ReportError> {
+fn picture(path: &Path) -> Result<Block, ReportError> {
     let svg = inputs::text(path)?;
     let title = path.display().to_string();
-    let block = match svg.len() <= LONGEST_PICTURE {
-        true => Block::Picture { title: title.clone(), svg },
-        false => Block::Text(format!("Larger than {} MiB: not shown.", LONGEST_PICTURE >> 20)),
-    };
-    Ok(Section { title: format!("Picture: {title}"), blocks: vec![block] })
+    Ok(match svg.len() <= LONGEST_PICTURE {
+        true => Block::Picture { title, svg },
+        false => {
+            Block::Text(format!("{title} is larger than {} MiB: not shown.", LONGEST_PICTURE >> 20))
+        }
+    })
 }

@@ -1,5 +1,5 @@
-//! Other JSON as tables: the output of `demo`, `link`, `serve`, `gateway` and `sweep`, and a user's
-//! own records.
+//! Other JSON as tables: the output of `demo`, `link`, `serve` and `gateway`, and a user's own
+//! records.
 
 use std::fmt::Write as _;
 
@@ -59,7 +59,13 @@ pub(crate) fn table(records: &[Value]) -> Vec<Block> {
         };
         table.rows.push(table.columns.iter().map(cell).collect());
     }
-    let left = records.len().saturating_sub(MOST_ROWS);
+    cut(table, records.len())
+}
+
+/// Returns a table without the rows beyond the maximum, and how many of `count` rows it lacks.
+pub(crate) fn cut(mut table: Table, count: usize) -> Vec<Block> {
+    table.rows.truncate(MOST_ROWS);
+    let left = count - table.rows.len();
     let mut blocks = vec![Block::Table(table)];
     blocks.extend(left_out(left, "rows"));
     blocks
@@ -104,19 +110,23 @@ fn scalar(value: &Value) -> String {
         Value::Bool(false) => "no".to_owned(),
         Value::String(text) => text.clone(),
         Value::Number(number) => match number.as_f64() {
-            Some(value) if number.is_f64() && value.abs() < 1e15 => {
-                // Six significant digits; the record has all of them.
-                let digits = 5 - value.abs().max(1e-9).log10().floor() as i32;
-                let text = format!("{value:.*}", usize::try_from(digits.clamp(0, 9)).unwrap_or(0));
-                match text.contains('.') {
-                    true => text.trim_end_matches('0').trim_end_matches('.').to_owned(),
-                    false => text,
-                }
-            }
-            Some(value) if number.is_f64() => format!("{value:e}"),
+            Some(value) if number.is_f64() => short(value),
             _ => number.to_string(),
         },
         other => other.to_string(),
+    }
+}
+
+/// Formats a number with six significant digits; the record has all of them.
+pub(crate) fn short(value: f64) -> String {
+    if value.abs() >= 1e15 {
+        return format!("{value:e}");
+    }
+    let digits = 5 - value.abs().max(1e-9).log10().floor() as i32;
+    let text = format!("{value:.*}", usize::try_from(digits.clamp(0, 9)).unwrap_or(0));
+    match text.contains('.') {
+        true => text.trim_end_matches('0').trim_end_matches('.').to_owned(),
+        false => text,
     }
 }
 

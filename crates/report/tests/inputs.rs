@@ -136,11 +136,23 @@ fn a_path_given_twice_and_the_shards_of_a_sweep_are_shown_once() {
     let shards = dir.path().join("shards");
     fs::create_dir(&shards).unwrap();
     fs::write(dir.path().join("records.jsonl"), "{\"cell\": 1}\n").unwrap();
+    fs::write(dir.path().join("records.csv"), "seed,loss,rtt\n1,0,0.5\n").unwrap();
     fs::write(shards.join("shard-1-of-1.jsonl"), "{\"cell\": 1}\n").unwrap();
     let count = |paths: &[&Path]| html("A page", paths).unwrap().matches(">cell</th>").count();
     assert_eq!(count(&[dir.path()]), 2, "without means it is no sweep that is merged");
-    fs::write(dir.path().join("means.csv"), "").unwrap();
-    assert_eq!(count(&[dir.path(), &dir.path().join(".")]), 1);
+    fs::write(dir.path().join("means.csv"), "loss,mine\n0,1\n").unwrap();
+    assert_eq!(count(&[dir.path()]), 2, "these means are not of a sweep");
+    fs::write(dir.path().join("means.csv"), "loss,rtt,rtt_low,rtt_high,rtt_runs\n0,0.5,,,1\n")
+        .unwrap();
+    fs::write(dir.path().join("rtt.svg"), "<svg/>").unwrap();
+    let page = html("A page", &[dir.path(), &dir.path().join(".")]).unwrap();
+    assert!(!page.contains(">cell</th>"));
+    // Once each: the picture, the mean, and the runs, which a reader opens.
+    let (_, body) = page.split_once("<main>").unwrap();
+    let places = ["<figure><img", "<td class=\"n\">0.5</td>", "<summary>All runs: 1</summary>"];
+    let places = places.map(|part| body.find(part).unwrap_or_else(|| panic!("{part} in {body}")));
+    assert!(places.is_sorted(), "{places:?}");
+    assert_eq!(body.matches("<img").count(), 1);
 }
 
 #[test]
