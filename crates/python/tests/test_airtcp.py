@@ -247,8 +247,11 @@ def test_other_threads_run_meanwhile_and_an_exception_of_progress_ends_the_call(
     ],
 )
 def test_ctrl_c_ends_a_call(call):
+    # A shell starts commands in the background with SIGINT ignored.
     program = f"""
+import signal
 import airtcp
+signal.signal(signal.SIGINT, signal.default_int_handler)
 LONG = {LONG!r}
 def progress(done, runs):
     print("begun", flush=True)
