@@ -3,12 +3,12 @@
 //! A message is an acknowledgment of RFC 3543 with one vendor extension and an authenticator. Its
 //! value begins with the epoch (8 bytes), then for
 //!
-//! - [`FLOWS`]: the number of the part (1 byte), the number of parts, records of flows;
-//! - [`PACKET`]: the number of the item (4 bytes), flags, an IP packet;
-//! - [`END`]: the number of the item;
-//! - [`RECEIVED`]: the number of the first missing item, and a bit for each of the 64 items from
+//! - [`FLOWS`][]: the number of the part (1 byte), the number of parts, records of flows;
+//! - [`PACKET`][]: the number of the item (4 bytes), flags, an IP packet;
+//! - [`END`][]: the number of the item;
+//! - [`RECEIVED`][]: the number of the first missing item, and a bit for each of the 64 items from
 //!   there that was received, the lowest one first;
-//! - [`ASK`]: nothing.
+//! - [`ASK`][]: nothing.
 
 use std::net::IpAddr;
 
