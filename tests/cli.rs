@@ -267,7 +267,10 @@ fn a_transfer_that_a_signal_ends_has_the_code_of_the_signal() -> Outcome {
     let silent = TcpListener::bind("127.0.0.1:0")?;
     let url = format!("tcp://{}/file", silent.local_addr()?);
     for (signal, code) in [("-INT", 130), ("-TERM", 143), ("-HUP", 129)] {
-        let mut command = airtcp(&["quickget", &url, "-o", "file"]);
+        // Under nohup, a program ignores SIGHUP.
+        let mut command = Command::new("env");
+        command.args(["--default-signal=HUP", env!("CARGO_BIN_EXE_airtcp")]);
+        command.args(["quickget", &url, "-o", "file"]);
         command.current_dir(&directory).env_remove("RUST_LOG");
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
         let mut stderr = child.stderr.take().expect("it is piped");

@@ -6,7 +6,9 @@ use std::process::{Child, ChildStderr, Command, Stdio};
 use airtcp_testbed::Namespace;
 
 pub(crate) fn airtcp(arguments: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_airtcp"));
+    // Under nohup, a program ignores SIGHUP.
+    let mut command = Command::new("env");
+    command.args(["--default-signal=HUP", env!("CARGO_BIN_EXE_airtcp")]);
     command.args(arguments).env_remove("RUST_LOG").stdin(Stdio::null());
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
     command
