@@ -395,7 +395,7 @@ impl World {
     }
 }
 
-/// Moves of which the old station has noticed that the mobile is out of reach.
+/// Moves after the old station has noticed that the mobile is out of reach.
 fn noticed(count: usize) -> Vec<(u64, Step)> {
     [(200, Step::Notice), (0, Step::Lose), (60, Step::Move)].repeat(count)
 }
