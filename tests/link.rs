@@ -230,10 +230,10 @@ impl Running {
         namespace: &Namespace,
         arguments: &[&str],
     ) -> std::io::Result<Self> {
-        Self::running(airtcp(arguments), stdout, namespace)
+        Self::spawn(airtcp(arguments), stdout, namespace)
     }
 
-    fn running(
+    fn spawn(
         mut command: Command,
         stdout: Stdio,
         namespace: &Namespace,
@@ -368,7 +368,7 @@ fn a_hangup_ends_a_link_in_order_and_stays_ignored_under_nohup() -> Outcome {
         command.args(&prefix[1..]).arg(env!("CARGO_BIN_EXE_airtcp")).args(words);
         command.env_remove("RUST_LOG");
         let namespace = Namespace::new()?;
-        let mut running = Running::running(command, Stdio::piped(), &namespace)?;
+        let mut running = Running::spawn(command, Stdio::piped(), &namespace)?;
         running.wait_until_ready()?;
         let status = std::fs::read_to_string(format!("/proc/{}/status", running.child.id()))?;
         let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:")).expect("a mask");

@@ -1,6 +1,5 @@
 //! The variation of the RTT without a queue.
 
-use std::collections::VecDeque;
 use std::time::Duration;
 
 /// The number of groups that are kept, ...
@@ -18,43 +17,47 @@ const FEWEST: usize = 8;
 #[derive(Debug, Default)]
 pub(super) struct Jitter {
     /// How much longer the smallest RTT near a group is than that of the connection, and the
-    /// largest than the smallest, in microseconds.
-    groups: VecDeque<[u32; 2]>,
-    value: Duration,
+    /// largest than the smallest, in microseconds. The newest group replaces the oldest.
+    groups: Option<Box<[[u32; 2]; MOST]>>,
+    /// The number of groups, up to [`MOST`]; then it counts on to the next round of replacements.
+    seen: u8,
+    /// In microseconds.
+    value: u32,
 }
 
 impl Jitter {
     pub(super) fn add(&mut self, delay: Duration, spread: Duration) {
-        if self.groups.len() == MOST {
-            self.groups.pop_front();
-        }
         let micros = |time: Duration| time.as_micros().try_into().unwrap_or(u32::MAX);
-        self.groups.push_back([micros(delay), micros(spread)]);
-        if self.groups.len() >= FEWEST {
-            let delay = u64::from(self.quantile(0, 2)) * 2;
-            let spread = u64::from(self.quantile(1, 4)) * 3;
-            self.value = Duration::from_micros(delay.min(spread));
+        let groups = self.groups.get_or_insert_with(|| Box::new([[0; 2]; MOST]));
+        let seen = usize::from(self.seen);
+        groups[seen % MOST] = [micros(delay), micros(spread)];
+        self.seen = if seen + 1 < 2 * MOST { self.seen + 1 } else { MOST as u8 };
+        let groups = &groups[..MOST.min(seen + 1)];
+        if groups.len() >= FEWEST {
+            let delay = quantile(groups, 0, 2).saturating_mul(2);
+            let spread = quantile(groups, 1, 4).saturating_mul(3);
+            self.value = delay.min(spread);
         }
     }
 
     /// Returns how much longer than the smallest an RTT can be without a queue; zero until it is
     /// known.
-    pub(super) const fn get(&self) -> Duration {
-        self.value
+    pub(super) fn get(&self) -> Duration {
+        Duration::from_micros(self.value.into())
     }
 
     /// Frees the memory; the value remains.
     pub(super) fn shrink(&mut self) {
-        self.groups = VecDeque::new();
+        (self.groups, self.seen) = (None, 0);
     }
+}
 
-    /// Returns the value of the groups that one in `parts` is below.
-    fn quantile(&self, which: usize, parts: usize) -> u32 {
-        let mut values = [0; MOST];
-        let values = &mut values[..self.groups.len()];
-        for (value, group) in values.iter_mut().zip(&self.groups) {
-            *value = group[which];
-        }
-        *values.select_nth_unstable(values.len() / parts).1
+/// Returns the value that one in `parts` of the groups is below.
+fn quantile(groups: &[[u32; 2]], which: usize, parts: usize) -> u32 {
+    let mut values = [0; MOST];
+    let values = &mut values[..groups.len()];
+    for (value, group) in values.iter_mut().zip(groups) {
+        *value = group[which];
     }
+    *values.select_nth_unstable(groups.len() / parts).1
 }
