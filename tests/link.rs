@@ -233,11 +233,7 @@ impl Running {
         Self::spawn(airtcp(arguments), stdout, namespace)
     }
 
-    fn spawn(
-        mut command: Command,
-        stdout: Stdio,
-        namespace: &Namespace,
-    ) -> std::io::Result<Self> {
+    fn spawn(mut command: Command, stdout: Stdio, namespace: &Namespace) -> std::io::Result<Self> {
         command.stdout(stdout).stderr(Stdio::piped());
         let mut child = namespace.spawn_child(command)?;
         let stderr = BufReader::new(child.stderr.take().expect("it is piped")).lines();
