@@ -3,10 +3,9 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
-use airtcp_types::{Instant, Node, Packet};
+use airtcp_types::Instant;
 
 use super::{Handoff, HandoffState, Role};
-use crate::Side;
 use crate::home::{Change, Visited};
 
 /// The time until the old station is asked again.
@@ -101,10 +100,6 @@ impl Visited for Handoff {
 
     fn poll_station(&mut self, now: Instant) -> Option<(IpAddr, Vec<u8>)> {
         self.poll_message(now)
-    }
-
-    fn handle_reply(&mut self, now: Instant, packet: Packet) {
-        self.station.handle_packet(now, Side::Wired.port(), packet);
     }
 
     fn sends_after(&self, home: IpAddr) -> bool {

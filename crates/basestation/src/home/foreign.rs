@@ -42,11 +42,6 @@ pub trait Visited: Node {
         None
     }
 
-    /// Processes a message of the agent to a mobile, which does not wait for the mobile's packets.
-    fn handle_reply(&mut self, now: Instant, packet: Packet) {
-        self.handle_packet(now, Side::Wired.port(), packet);
-    }
-
     /// Whether packets that come after a mobile has left are sent after it.
     fn sends_after(&self, _home: IpAddr) -> bool {
         false
@@ -186,7 +181,7 @@ impl<N: Visited> ForeignAgent<N> {
             is_decided = true;
             let Some(packet) = self.datagram(outgoing.to, &outgoing.message) else { continue };
             if outgoing.is_to_mobile {
-                self.inner.handle_reply(now, packet);
+                self.inner.handle_packet(now, Side::Wired.port(), packet);
             } else if self.to_wired.len() < ROOM {
                 self.to_wired.push_back(packet);
             } else {

@@ -1,10 +1,5 @@
 //! The reports of a foreign agent, and the question to the old station.
 
-use std::net::SocketAddr;
-
-use airtcp_types::FlowId;
-use airtcp_wire::udp;
-
 use super::*;
 use crate::home::{Change, Visited};
 
@@ -122,26 +117,4 @@ fn a_mobile_that_goes_to_a_place_without_a_station_takes_nothing_along() {
     // An earlier move is not carried out.
     left(&mut script, 0, None);
     assert_eq!(counters(&script, 0).ignored, 1);
-}
-
-#[test]
-fn messages_of_the_agent_to_a_mobile_are_neither_sent_after_it_nor_wait() {
-    let reply = || {
-        let local = SocketAddr::new(AT[0], 434);
-        let flow = FlowId { local, remote: SocketAddr::new(home(), 5_000) };
-        udp::emit(&flow, 64, b"a reply")
-    };
-    let is_passed = |script: &mut Script, of: usize| {
-        let now = script.now;
-        script.stations[of].handle_reply(now, reply());
-        let mut out = std::iter::from_fn(|| script.stations[of].poll_transmit(now));
-        out.any(|(port, packet)| port == Side::Wireless.port() && packet.data == reply().data)
-    };
-    let mut script = Script::new();
-    left(&mut script, 1, Some(AT[1]));
-    assert!(is_passed(&mut script, 0));
-    assert_eq!(counters(&script, 0).followed, 0);
-    arrived(&mut script, 1, Some(AT[0]));
-    assert_eq!(script.state(1), HandoffState::Arriving);
-    assert!(is_passed(&mut script, 1));
 }
